@@ -1,0 +1,11 @@
+"""Explain a model over a Parquet lake of any size: ExCIR scores for features and groups, on threads or on a Dask cluster.
+
+>>> from excir_dask import explain
+>>> explanation = explain("lake/", output="pred")  # doctest: +SKIP
+"""
+
+from excir_dask.explain import explain
+from excir_dask.explanation import Explanation
+from excir_dask.version import __version__
+
+__all__ = ["Explanation", "__version__", "explain"]

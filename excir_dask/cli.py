@@ -1,0 +1,197 @@
+"""The edge: commands, messages and exit codes. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from excir_dask.errors import ExcirError, UsageError
+from excir_dask.version import __version__
+
+LAKE_HELP = "LAKE is a folder, a file, a quoted glob or a URL of Parquet files."
+
+
+class _Groups(click.ParamType):
+    """NAME=a,b,c"""
+
+    name = "NAME=a,b,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[str]]:
+        name, equals, members = value.partition("=")
+        names = [member.strip() for member in members.split(",") if member.strip()]
+        if not equals or not name or not names:
+            self.fail(f"'{value}' is not of the form NAME=a,b,c", param, ctx)
+        return name.strip(), names
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="excir")
+def excir() -> None:
+    """Explain a model over a Parquet lake of any size.
+
+    \b
+    excir demo                                   see it work on a generated lake
+    excir plan lake/                             what would be read, and what is wrong with it
+    excir explain lake/ --output pred            rank the features of a lake
+    """
+
+
+@excir.command()
+@click.argument("lake")
+@click.option("--output", "outputs", multiple=True, required=True, help="Column of model outputs; repeat for several.")
+@click.option("--features", help="Comma-separated names or patterns to explain; '!name' takes columns away.")
+@click.option("--group", "groups", multiple=True, type=_Groups(), help="A group of features; repeat for several.")
+@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
+@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample.")
+@click.option(
+    "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge", show_default=True,
+    help="What features and outputs are centred on.",
+)  # fmt: skip
+@click.option(
+    "--rank-by",
+    type=click.Choice(["strength", "cir"]),
+    default="strength",
+    show_default=True,
+    help="What ranks follow.",
+)
+@click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]")
+@click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
+@click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
+@click.option("--top", default=15, show_default=True, help="Features to print for each output.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
+def explain(
+    lake: str, outputs: Sequence[str], features: str | None, groups: Sequence[tuple[str, list[str]]], top: int, as_json: bool,
+    threads: int | None, out: str | None, overwrite: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Rank the features of LAKE by their co-movement with a model's output.
+
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files.
+
+    \b
+    excir explain lake/ --output pred
+    excir explain lake/ --output pred --group engine=rpm,torque --out result/
+    excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
+    excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
+    """
+    import dask
+
+    from excir_dask import display
+    from excir_dask.explain import explain as run
+    from excir_dask.explanation import check_target
+
+    if out is not None:
+        check_target(out, overwrite)
+    _unique([name for name, _ in groups])
+    with dask.config.set({} if threads is None else {"num_workers": threads}):
+        explanation = run(
+            lake,
+            output=outputs[0] if len(outputs) == 1 else list(outputs),
+            features=None if features is None else [name.strip() for name in features.split(",")],
+            groups=dict(groups),
+            **options,
+        )
+    if out is not None:
+        explanation.save(out, overwrite=overwrite)
+        click.echo(f"saved in {out}", err=True)
+    if as_json:
+        click.echo(json.dumps(_summary(explanation, top, out), allow_nan=False))
+    else:
+        click.echo(display.text(explanation, k=top))
+
+
+@excir.command()
+@click.argument("lake")
+@click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
+@click.option("--features", help="Comma-separated names or patterns; '!name' takes columns away.")
+@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
+@click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+def plan(
+    lake: str, outputs: Sequence[str], features: str | None, weights: str | None, budget: str, as_json: bool
+) -> None:
+    """Say what a run over LAKE would read, from the footers alone.
+
+    Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.
+    Exits with 3 if a conflict would stop the run.
+
+    \b
+    excir plan lake/
+    excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
+    """
+    from excir_dask.survey import survey
+
+    found = survey(
+        lake,
+        outputs=list(outputs),
+        features=None if features is None else [name.strip() for name in features.split(",")],
+        weights=weights,
+        budget=budget,
+    )
+    click.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    if found.problem is not None:
+        _fail(found.problem)
+
+
+@excir.command()
+@click.option("--folder", default="excir-demo", show_default=True, type=click.Path(), help="Where the demo works.")
+@click.option("--rows", default=300_000, show_default=True, type=click.IntRange(min=1000), help="Rows of the lake.")
+def demo(folder: str, rows: int) -> None:
+    """Make a lake, train a model on it, and explain it: the whole product in under a minute.
+
+    The lake has blocks of correlated sensors. An XGBoost model is trained on it, its margin is written
+    to the lake, and the margin is explained with the blocks as groups.
+    """
+    from excir_dask.demo import run
+
+    run(folder, rows)
+
+
+def main() -> NoReturn:
+    """Run the command line; errors become one line on standard error and an exit code."""
+    try:
+        code = excir.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except ExcirError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+
+
+def _fail(error: ExcirError) -> NoReturn:
+    click.echo(f"excir: {error}", err=True)
+    sys.exit(error.exit_code)
+
+
+def _unique(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"group '{name}' is given twice; give all its members in one --group")
+
+
+def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
+    return {
+        "rows": explanation.facts["rows"],
+        "features": int(explanation.features["feature"].nunique()),
+        "top": {
+            output: explanation.top(top, output)[["feature", "cir", "direction", "stderr"]].to_dict("records")
+            for output in explanation.outputs["output"]
+        },
+        "groups": explanation.groups[["output", "group", "cir", "cir_scaled", "strength"]].to_dict("records"),
+        "left_out": sorted(explanation.facts["left_out"]),
+        "seconds": explanation.provenance["seconds"],
+        "out": out,
+    }

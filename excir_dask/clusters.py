@@ -1,0 +1,46 @@
+"""Where a run happens: threads of this machine, the active client, or a cluster at an address."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from excir_dask.errors import ClusterError
+from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_TIMEOUT = "10s"
+
+
+@contextmanager
+def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
+    """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
+    if isinstance(scheduler, str):
+        from distributed import Client
+
+        try:
+            client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"no scheduler answers at {scheduler} ({error}); start one with 'dask scheduler', or leave the address out"
+            ) from error
+        with client:
+            yield ClusterRunner(client, progress)
+        return
+    client = scheduler if scheduler is not None else _active_client()
+    yield LocalRunner(progress) if client is None else ClusterRunner(client, progress)
+
+
+def _active_client() -> Client | None:
+    """The client that dask itself would use, without importing distributed where nobody has."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None

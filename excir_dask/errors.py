@@ -1,0 +1,56 @@
+"""Named errors. Each says what is wrong, with both values, and the next step; the command line maps them to exit codes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ExcirError(Exception):
+    """Base of every error that excir_dask raises on purpose."""
+
+    exit_code = 3
+
+
+class UsageError(ExcirError, ValueError):
+    """An argument, option or configuration value is wrong."""
+
+    exit_code = 2
+
+
+class LakeError(ExcirError):
+    """The lake cannot be used as asked; running again will not help."""
+
+
+class SchemaError(LakeError):
+    """Columns are missing, ambiguous or of types that cannot be scored."""
+
+
+class DataError(LakeError):
+    """The data themselves break a rule, for instance a negative weight."""
+
+
+class ReadError(LakeError):
+    """Reading a file failed in a way that may pass, such as a broken connection."""
+
+
+class LakeChangedError(ExcirError):
+    """A file is not the one that was planned: it was rewritten or removed during the run."""
+
+    exit_code = 75
+
+
+class ClusterError(ExcirError):
+    """The cluster cannot be reached, was lost or has stopped making progress; try again later."""
+
+    exit_code = 75
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """End of a message: the names closest to a wrong one, or nothing.
+
+    >>> nearest("tempp", ["temp", "speed"])
+    "; did you mean 'temp'?"
+    """
+    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(match) for match in close)}?" if close else ""

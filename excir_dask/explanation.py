@@ -1,0 +1,183 @@
+"""The result of a run: tables that can be read, regrouped, saved and loaded. Knows nothing of lakes or schedulers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from excir_dask import display
+from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.tables import group_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+FORMAT = "excir-explanation"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Scores of every feature and group against every output.
+
+    Attributes
+    ----------
+    features : DataFrame
+        A row per output and feature, best rank first. ``cir`` is the share of co-movement that is aligned (0.5:
+        none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of ``cir``,
+        ``center_bound`` the most that approximate centres can have changed it.
+    groups : DataFrame
+        A row per output and group.
+    outputs : DataFrame
+        A row per output: its centre, quartiles and rows.
+    facts : dict
+        Settings, row counts and the columns left out: everything that must be the same when the run is repeated.
+    provenance : dict
+        Times, versions and fingerprints: what may differ between two runs with the same result.
+    """
+
+    features: pd.DataFrame
+    groups: pd.DataFrame
+    outputs: pd.DataFrame
+    facts: dict[str, Any]
+    provenance: dict[str, Any]
+
+    def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
+        """The ``k`` best ranked features of an output (the first one by default)."""
+        return self.of(output).head(k).reset_index(drop=True)
+
+    def of(self, output: str | None = None) -> pd.DataFrame:
+        """The feature table of one output."""
+        names = list(self.outputs["output"])
+        if output is not None and output not in names:
+            raise UsageError(f"there is no output '{output}'{nearest(output, names)} (outputs: {', '.join(names)})")
+        return self.features[self.features["output"] == (names[0] if output is None else output)]
+
+    def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
+        """The same explanation with other groups; the lake is not read again.
+
+        Parameters
+        ----------
+        groups : mapping name -> feature names
+            Groups may overlap.
+        """
+        table = group_table(self.features, groups, self.facts["settings"]["rank_by"])
+        return replace(self, groups=table)
+
+    def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
+        """Bars of the ``k`` best ranked features with their errors (needs matplotlib)."""
+        from excir_dask.report.plots import ranking
+
+        return ranking(self, k, output, ax)
+
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the explanation to a folder, which appears whole or not at all.
+
+        ``features.parquet`` and ``groups.parquet`` hold the tables, ``explanation.json`` everything that is the same
+        when the run is repeated (byte for byte), ``manifest.json`` the rest.
+        """
+        target = check_target(folder, overwrite)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            self.features.to_parquet(made / "features.parquet", index=False)
+            self.groups.to_parquet(made / "groups.parquet", index=False)
+            (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
+            files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(made.iterdir())}
+            manifest = {**self.provenance, "files": files}
+            (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            os.chmod(made, 0o777 & ~_umask())
+            if target.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+                os.replace(target, old / target.name)
+                os.replace(made, target)
+                shutil.rmtree(old)
+            else:
+                os.replace(made, target)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        return target
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Explanation:
+        """Read an explanation back; a file that was changed since it was saved is an error."""
+        import pandas as pd
+
+        source = Path(folder)
+        if not (source / "explanation.json").is_file() or not (source / "manifest.json").is_file():
+            raise LakeError(f"{source} is not a saved explanation (it lacks explanation.json or manifest.json)")
+        manifest = json.loads((source / "manifest.json").read_text(encoding="utf-8"))
+        for name, digest in manifest.pop("files").items():
+            if not (source / name).is_file() or hashlib.sha256((source / name).read_bytes()).hexdigest() != digest:
+                raise LakeError(f"{source / name} is missing or was changed since the explanation was saved")
+        content = json.loads((source / "explanation.json").read_text(encoding="utf-8"))
+        if content.get("format") != FORMAT or content.get("version") != VERSION:
+            raise LakeError(
+                f"{source} is of format {content.get('format')} {content.get('version')}; this version reads {FORMAT} {VERSION}"
+            )
+        groups = pd.read_parquet(source / "groups.parquet")
+        groups["members"] = [list(members) for members in groups["members"]]
+        return cls(
+            features=pd.read_parquet(source / "features.parquet"),
+            groups=groups,
+            outputs=pd.DataFrame(content["outputs"]),
+            facts=content["facts"],
+            provenance=manifest,
+        )
+
+    def to_json(self) -> str:
+        """Everything that must be the same when the run is repeated, as text that then is the same byte for byte."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "facts": self.facts,
+            "outputs": _records(self.outputs),
+            "features": _records(self.features),
+            "groups": _records(self.groups),
+        }
+        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        return display.text(self)
+
+    def __repr__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+
+def check_target(folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """The folder, if an explanation may be saved in it; worth asking before hours of work."""
+    target = Path(folder)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten")
+    if (
+        target.exists()
+        and not (target / "explanation.json").exists()
+        and (not target.is_dir() or any(target.iterdir()))
+    ):
+        raise UsageError(f"{target} is not an explanation's folder, so it is not overwritten; choose another one")
+    return target
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values, NaN as null."""
+    return [
+        {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

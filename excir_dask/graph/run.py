@@ -1,0 +1,123 @@
+"""Running a graph: on this machine's threads, or on a cluster with a watch kept over it."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from excir_dask.errors import ClusterError
+from excir_dask.graph.tree import Graph, Key
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+STALL_SECONDS = 900.0
+"""without a finished slice for so long, a cluster counts as stalled"""
+
+
+class Runner(Protocol):
+    """Computes some keys of a graph and tells how far it is."""
+
+    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
+        """Values of ``keys``; ``work`` says how much each slice adds to the progress bar called ``label``."""
+
+
+class LocalRunner:
+    """dask's own threads, or whichever local scheduler dask's configuration names (unless it must be threads)."""
+
+    def __init__(self, progress: bool | None = None, threads: bool = False):
+        self.progress = progress
+        self.threads = threads
+
+    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
+        import dask.base
+        import dask.threaded
+        from dask.callbacks import Callback
+
+        get = None if self.threads else dask.base.get_scheduler()
+        with _bar(self.progress, work, label) as advance:
+
+            def done(key: Key, *_: object) -> None:
+                advance(key)
+
+            with Callback(posttask=done):
+                return list((get or dask.threaded.get)(graph, list(keys)))
+
+
+class ClusterRunner:
+    """A dask cluster. Slices are not pinned to workers: a lost worker's slices go to the others."""
+
+    def __init__(self, client: Client, progress: bool | None = None, stall_seconds: float = STALL_SECONDS):
+        self.client = client
+        self.progress = progress
+        self.stall_seconds = stall_seconds
+
+    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
+        slices = [key for key in work if key in graph]
+        futures = self.client.get(graph, [*slices, *keys], sync=False)
+        watched, results = futures[: len(slices)], futures[len(slices) :]
+        finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        try:
+            for future in [*watched, *results]:
+                future.add_done_callback(finished.put)
+            with _bar(self.progress, work, label) as advance:
+                waiting = {future.key for future in [*watched, *results]}
+                del futures, watched
+                while waiting:
+                    future = self._next(finished)
+                    if future.status != "finished":
+                        self._raise(future)
+                    waiting.discard(future.key)
+                    advance(future.key)
+                    del future  # a state that nobody holds is let go as soon as it is merged
+            return list(self.client.gather(results))
+        finally:
+            self.client.cancel([future for future in results if not future.done()])
+
+    def _next(self, finished: queue.SimpleQueue[Future]) -> Future:
+        patience = time.monotonic() + self.stall_seconds
+        while True:
+            try:
+                return finished.get(timeout=1.0)
+            except queue.Empty:
+                if self.client.status != "running":
+                    raise ClusterError("the connection to the scheduler was lost; run again") from None
+                if time.monotonic() > patience:
+                    raise ClusterError(
+                        f"no slice has finished for {self.stall_seconds:.0f} s; look at the workers on the dashboard "
+                        f"({self.client.dashboard_link}): they may be paused for lack of memory, or there are none"
+                    ) from None
+
+    def _raise(self, future: Future) -> None:
+        from distributed import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            raise ClusterError(
+                "the cluster lost the run (its scheduler was restarted, or the run was cancelled); run again"
+            )
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise ClusterError(
+                f"workers died again and again on one slice, most often for lack of memory: {error}; "
+                "give workers more memory, or lower the slice budget"
+            ) from error
+        raise error.with_traceback(future.traceback())
+
+
+@contextmanager
+def _bar(progress: bool | None, work: Mapping[Key, int], label: str) -> Iterator[Any]:
+    """A function that advances a progress bar on a terminal; it does nothing where there is none."""
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda key: None
+        return
+    import click
+
+    bar: AbstractContextManager[Any] = click.progressbar(
+        length=sum(work.values()), label=f"{label:<20}", file=sys.stderr, show_pos=False
+    )
+    with bar as shown:
+        yield lambda key: shown.update(work.get(key, 0))

@@ -1,0 +1,231 @@
+"""The two scans over the slices of a plan.
+
+Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some centres. How
+many times the rows are read for that is decided here.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from excir_dask.errors import DataError, ReadError
+from excir_dask.graph.run import Runner
+from excir_dask.graph.tree import Graph, Key, merge_tree
+from excir_dask.kernels.centers import Centers, ColumnStats, concatenate, describe
+from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
+from excir_dask.kernels.sums import OutputSide, Sums, co_movement, concatenate_sums, count_below, merge_sums
+from excir_dask.kernels.trim import TrimmedSums, concatenate_trimmed, merge_trimmed, trim, with_trimmed
+from excir_dask.lake.plan import Plan, Slice
+from excir_dask.lake.read import Layout, RowCounts, read_slice
+
+State = TypeVar("State")
+
+_ATTEMPTS = 4
+"""times that a slice is read before an I/O error counts"""
+
+
+@dataclass(frozen=True)
+class SliceSummary:
+    """State of scan 1: what the rows and columns of a slice looked like."""
+
+    counts: RowCounts
+    """zero unless the slice leads its span"""
+    features: tuple[ColumnSummary, ...]
+    outputs: tuple[ColumnSummary, ...]
+    """empty unless the slice leads its span"""
+
+
+@dataclass(frozen=True)
+class LakeStats:
+    """What scan 1 brings home."""
+
+    counts: RowCounts
+    features: ColumnStats
+    outputs: ColumnStats
+
+
+class Scans:
+    """Two scans of a plan by a runner.
+
+    Parameters
+    ----------
+    plan : Plan
+    layout : Layout
+    runner : Runner
+    frames : sequence, optional
+        For each span of rows, the piece of a DataFrame it stands for (a delayed partition, or the piece itself).
+    """
+
+    def __init__(self, plan: Plan, layout: Layout, runner: Runner, frames: Sequence[Any] | None = None):
+        self.plan = plan
+        self.layout = layout
+        self.runner = runner
+        self.frames = frames
+        # keys are shared by everybody on a cluster: no two runs may meet
+        self.token = uuid.uuid4().hex
+
+    def statistics(self, centering: str) -> LakeStats:
+        """Scan 1, and one more look at the rows where a trimmed centre asks for it."""
+        graph, roots = self._graph(
+            "summarise", _summarise_slice, merge_summaries, concatenate_summaries, centering == "mean"
+        )
+        described = []
+        for block, root in enumerate(roots):
+            described.append((f"excir-quantiles-{self.token}", block))
+            graph[described[-1]] = (_describe, root, centering)
+        parts: list[LakeStats] = self.runner.run(graph, described, self._weights("summarise"), "scan 1: quantiles")
+        stats = LakeStats(parts[0].counts, concatenate([part.features for part in parts]), parts[0].outputs)
+        if centering == "trimmed" and not (stats.features.exact.all() and stats.outputs.exact.all()):
+            return self._trimmed(stats)
+        return stats
+
+    def sums(self, features: Centers, outputs: Centers) -> Sums:
+        """Scan 2: co-movement sums at the given centres."""
+        graph, roots = self._graph("sum", _sum_slice, merge_sums, concatenate_sums, features, outputs)
+        parts: list[Sums] = self.runner.run(graph, roots, self._weights("sum"), "scan 2: co-movement")
+        return concatenate_sums(parts)
+
+    def _trimmed(self, stats: LakeStats) -> LakeStats:
+        graph, roots = self._graph(
+            "trim", _trim_slice, merge_both_trimmed, concatenate_both_trimmed, stats.features, stats.outputs
+        )
+        parts: list[BothTrimmed] = self.runner.run(graph, roots, self._weights("trim"), "trimmed centres")
+        features, outputs = concatenate_both_trimmed(parts)
+        assert outputs is not None
+        return replace(
+            stats, features=with_trimmed(stats.features, features), outputs=with_trimmed(stats.outputs, outputs)
+        )
+
+    def _graph(
+        self,
+        verb: str,
+        scan: Callable[..., State],
+        merge: Callable[[list[State]], State],
+        beside: Callable[[list[State]], State],
+        *shared: object,
+    ) -> tuple[Graph, list[Key]]:
+        """Tasks that scan every slice and merge the states of each column block; the keys of the merged states."""
+        graph: Graph = {}
+        names = [f"excir-{verb}-{self.token}", f"excir-{verb}-merge-{self.token}", f"excir-{verb}-beside-{self.token}"]
+        common = []
+        for i, value in enumerate([self.layout, *shared]):
+            common.append((f"excir-{verb}-shared-{self.token}", i))
+            graph[common[-1]] = value
+        roots = []
+        for block, spans in enumerate(self.plan.blocks):
+            leaves: list[Key] = []
+            for number, slices in enumerate(spans):
+                keys = []
+                for i, piece in enumerate(slices):
+                    keys.append((names[0], block, number, i))
+                    graph[keys[-1]] = (_retrying, scan, piece, self._frame(graph, number), *common)
+                if len(keys) > 1:
+                    graph[(names[2], block, number)] = (beside, keys)
+                    leaves.append((names[2], block, number))
+                else:
+                    leaves.append(keys[0])
+            roots.append(merge_tree(graph, leaves, merge, names[1], block))
+        return graph, roots
+
+    def _frame(self, graph: Graph, number: int) -> Any:
+        if self.frames is None:
+            return None
+        frame = self.frames[number]
+        if hasattr(frame, "__dask_graph__"):
+            graph.update(frame.__dask_graph__())
+            return frame.key
+        key = (f"excir-frame-{self.token}", number)
+        graph[key] = frame
+        return key
+
+    def _weights(self, verb: str) -> dict[Key, int]:
+        """What each slice adds to a progress bar: its values."""
+        return {
+            (f"excir-{verb}-{self.token}", block, number, i): max(piece.rows * (piece.stop - piece.start), 1)
+            for block, spans in enumerate(self.plan.blocks)
+            for number, slices in enumerate(spans)
+            for i, piece in enumerate(slices)
+        }
+
+
+def merge_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
+    return SliceSummary(
+        sum((part.counts for part in parts), RowCounts()),
+        tuple(merge_column(column) for column in zip(*(part.features for part in parts), strict=True)),
+        tuple(merge_column(column) for column in zip(*(part.outputs for part in parts), strict=True)),
+    )
+
+
+def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
+    return SliceSummary(
+        sum((part.counts for part in parts), RowCounts()),
+        tuple(column for part in parts for column in part.features),
+        tuple(column for part in parts for column in part.outputs),
+    )
+
+
+BothTrimmed = tuple[TrimmedSums, TrimmedSums | None]
+"""of the features, and of the outputs where the slice leads its span"""
+
+
+def merge_both_trimmed(parts: Sequence[BothTrimmed]) -> BothTrimmed:
+    outputs = [part[1] for part in parts if part[1] is not None]
+    return merge_trimmed([part[0] for part in parts]), merge_trimmed(outputs) if outputs else None
+
+
+def concatenate_both_trimmed(parts: Sequence[BothTrimmed]) -> BothTrimmed:
+    outputs = [part[1] for part in parts if part[1] is not None]
+    return concatenate_trimmed([part[0] for part in parts]), outputs[0] if outputs else None
+
+
+def _retrying(scan: Callable[..., State], piece: Slice, frame: Any, layout: Layout, *shared: Any) -> State:
+    """A slice's state; a read that fails in a way that may pass is tried again, with growing pauses."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return scan(piece, frame, layout, *shared)
+        except ReadError as error:
+            if attempt == _ATTEMPTS:
+                raise DataError(f"{error} ({_ATTEMPTS} tries)") from error
+            time.sleep(0.1 * 4 ** (attempt - 1))
+    raise AssertionError("unreachable")
+
+
+def _summarise_slice(piece: Slice, frame: Any, layout: Layout, with_total: bool) -> SliceSummary:
+    states = []
+    for block in read_slice(piece, layout, frame):
+        features = tuple(summarise(x, block.weights, with_total) for x in block.columns)
+        outputs = tuple(summarise(y, block.weights, with_total) for y in block.outputs) if piece.lead else ()
+        states.append(SliceSummary(block.counts if piece.lead else RowCounts(), features, outputs))
+    return merge_summaries(states)
+
+
+def _sum_slice(piece: Slice, frame: Any, layout: Layout, features: Centers, outputs: Centers) -> Sums:
+    mine = features.subset(slice(piece.start, piece.stop))
+    states = []
+    for block in read_slice(piece, layout, frame):
+        side = OutputSide(block.outputs, outputs, block.weights)
+        below = np.zeros(outputs.thresholds.shape)
+        if piece.lead:
+            for k, y in enumerate(block.outputs):
+                below[k] = count_below(y, outputs.thresholds[k], side)
+        states.append(co_movement(block.columns, side, mine, below))
+    return merge_sums(states)
+
+
+def _trim_slice(piece: Slice, frame: Any, layout: Layout, features: ColumnStats, outputs: ColumnStats) -> BothTrimmed:
+    mine = features.subset(slice(piece.start, piece.stop))
+    states = []
+    for block in read_slice(piece, layout, frame):
+        inner = trim(block.columns, mine.q25, mine.q75, block.weights)
+        states.append((inner, trim(block.outputs, outputs.q25, outputs.q75, block.weights) if piece.lead else None))
+    return merge_both_trimmed(states)
+
+
+def _describe(state: SliceSummary, centering: str) -> LakeStats:
+    return LakeStats(state.counts, describe(state.features, centering), describe(state.outputs, centering))

@@ -1,0 +1,213 @@
+"""Between the scans: from column summaries to centres, and from counts to a proof of how far off a centre can be.
+
+A digest promises nothing about its error. So scan 2 counts the values below a few thresholds around each approximate
+quantile, and the counts say between which two thresholds the exact quantile lies. That is a fact about the data,
+whatever the digest did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.kernels.summaries import ColumnSummary, quantiles, rank_scale, trimmed_mean
+
+Floats = NDArray[np.float64]
+
+LEVELS: dict[str, tuple[float, ...]] = {
+    "midhinge": (0.25, 0.75),
+    "median": (0.5,),
+    "mean": (),
+    "trimmed": (0.25, 0.75),
+}
+"""centring -> quantile levels it rests on"""
+
+BRACKET = (-2e-3, -2e-4, 2e-4, 2e-3)
+"""rank offsets of the thresholds around a quantile: most digests are within 2e-4, the outer pair is for those that are not"""
+
+
+@dataclass(frozen=True)
+class ColumnStats:
+    """What scan 1 found out, one entry a column. A few hundred bytes a column: this is all that leaves the workers."""
+
+    n: NDArray[np.int64]
+    """rows with a value"""
+    missing: NDArray[np.int64]
+    """rows without one"""
+    weight: Floats
+    """sum of weights of the rows with a value"""
+    scale: Floats
+    """factor from weights to ranks"""
+    low: Floats
+    """no value is smaller"""
+    high: Floats
+    """no value is larger"""
+    exact: NDArray[np.bool_]
+    """quantiles are exact"""
+    q25: Floats
+    q50: Floats
+    q75: Floats
+    mean: Floats
+    trimmed: Floats
+    """mean of the values inside [q25, q75], NaN where only a further scan can tell"""
+    thresholds: Floats
+    """(columns, levels, len(BRACKET)): where scan 2 counts; NaN for exact columns"""
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        return self.low == self.high
+
+    def subset(self, where: NDArray[np.bool_] | slice) -> ColumnStats:
+        return ColumnStats(**{field.name: getattr(self, field.name)[where] for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class Centers:
+    """What scan 2 needs to know of some columns."""
+
+    center: Floats
+    missing: NDArray[np.bool_]
+    """the column has missing values, which must be left out"""
+    thresholds: Floats
+    """(columns, levels, len(BRACKET)) as in ColumnStats"""
+
+    def subset(self, where: slice) -> Centers:
+        return Centers(self.center[where], self.missing[where], self.thresholds[where])
+
+
+def describe(summaries: Sequence[ColumnSummary], centering: str) -> ColumnStats:
+    """Quantiles, mean and counting thresholds of merged summaries."""
+    levels = LEVELS[centering]
+    nearby = [min(max(level + offset, 0.0), 1.0) for level in levels for offset in BRACKET]
+    thresholds = np.full((len(summaries), len(levels), len(BRACKET)), np.nan)
+    quartiles = np.empty((len(summaries), 3))
+    for i, summary in enumerate(summaries):
+        found = quantiles(summary, (0.25, 0.5, 0.75) if summary.exact else (0.25, 0.5, 0.75, *nearby))
+        quartiles[i] = found[:3]
+        if not summary.exact:
+            thresholds[i] = found[3:].reshape(len(levels), len(BRACKET))
+    # scan 2 counts values strictly below a threshold: nudged up, an upper threshold on an atom includes it
+    upper = np.array(BRACKET) > 0
+    thresholds[..., upper] = np.nextafter(thresholds[..., upper], np.inf)
+    weight = np.array([s.weight for s in summaries])
+    return ColumnStats(
+        n=np.array([s.n for s in summaries], dtype=np.int64),
+        missing=np.array([s.missing for s in summaries], dtype=np.int64),
+        weight=weight,
+        scale=np.array([rank_scale(s.n, s.weight, s.whole) for s in summaries]),
+        low=np.array([s.low for s in summaries]),
+        high=np.array([s.high for s in summaries]),
+        exact=np.array([s.exact for s in summaries], dtype=bool),
+        q25=quartiles[:, 0],
+        q50=quartiles[:, 1],
+        q75=quartiles[:, 2],
+        mean=np.array([s.total / s.weight if s.weight else np.nan for s in summaries]),
+        trimmed=np.array(
+            [trimmed_mean(s, q[0], q[2]) if s.exact else np.nan for s, q in zip(summaries, quartiles, strict=True)]
+        ),
+        thresholds=thresholds,
+    )
+
+
+def concatenate(parts: Sequence[ColumnStats]) -> ColumnStats:
+    """Statistics of neighbouring column blocks as one."""
+    return ColumnStats(
+        **{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(ColumnStats)}
+    )
+
+
+def centers(stats: ColumnStats, centering: str) -> Centers:
+    """Centres by the centring asked for; a constant column is centred on its value, exactly."""
+    center = {
+        "midhinge": stats.q25 + (stats.q75 - stats.q25) / 2,
+        "median": stats.q50,
+        "mean": stats.mean,
+        "trimmed": stats.trimmed,
+    }[centering]
+    center = np.where(stats.constant, stats.low, center)
+    return Centers(np.where(np.isfinite(center), center, 0.0), stats.missing > 0, stats.thresholds)
+
+
+@dataclass(frozen=True)
+class CenterErrors:
+    """How far each centre can be from the exact one."""
+
+    bound: Floats
+    """largest possible distance; a fact, rounding apart"""
+    widened: NDArray[np.bool_]
+    """the exact quantile lay outside the narrow thresholds, so wider ones decided"""
+
+
+def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Floats) -> CenterErrors:
+    """Certified distance between the centres used and the exact ones.
+
+    Parameters
+    ----------
+    stats : ColumnStats
+    centering : str
+    center : array of shape (columns,)
+        The centres used.
+    below : array of shape (columns, levels, len(BRACKET))
+        Weight of the values strictly below each threshold, as counted by scan 2.
+    """
+    rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(center), stats.q75 - stats.q25)
+    bound = np.where(np.isfinite(rounding), rounding, 0.0)
+    widened = np.zeros(center.size, dtype=bool)
+    estimates = {0.25: stats.q25, 0.5: stats.q50, 0.75: stats.q75}
+    for i in np.flatnonzero(~stats.exact & ~stats.constant):
+        enclosures = [_enclose(stats, i, k, level, below[i, k]) for k, level in enumerate(LEVELS[centering])]
+        widened[i] = any(enclosure.wide for enclosure in enclosures)
+        if centering == "trimmed":
+            bound[i] += _trimmed_error(center[i], *enclosures, span=stats.high[i] - stats.low[i])
+        elif enclosures:
+            gaps = [
+                max(estimates[level][i] - e.low, e.high - estimates[level][i])
+                for level, e in zip(LEVELS[centering], enclosures, strict=True)
+            ]
+            bound[i] += sum(gaps) / len(gaps)
+    return CenterErrors(bound, widened)
+
+
+@dataclass(frozen=True)
+class _Enclosure:
+    """Two thresholds that the counts prove to enclose both a quantile and its estimate."""
+
+    low: float
+    high: float
+    under: float
+    """weight of the values below ``low``"""
+    upto: float
+    """weight of the values below ``high``"""
+    wide: bool
+    """the nearest pair of thresholds does not enclose the quantile"""
+
+
+def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) -> _Enclosure:
+    weight, scale = float(stats.weight[i]), float(stats.scale[i])
+    slack = 0.0 if scale == 1.0 else 1e-9 * weight * scale
+    rank = level * max(weight * scale - 1.0, 0.0)
+    low, under, high, upto = float(stats.low[i]), 0.0, float(stats.high[i]), weight
+    lower = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d < 0]
+    upper = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d > 0]
+    under_narrow = over_narrow = False
+    for nearness, (t, b) in enumerate(reversed(lower)):
+        if b * scale + slack <= rank:
+            low, under, under_narrow = float(t), float(b), nearness == 0
+            break
+    for nearness, (t, b) in enumerate(upper):
+        if b * scale - slack >= rank + 1.0:
+            high, upto, over_narrow = float(t), float(b), nearness == 0
+            break
+    return _Enclosure(low, high, under, upto, wide=not (under_narrow and over_narrow))
+
+
+def _trimmed_error(center: float, first: _Enclosure, third: _Enclosure, span: float) -> float:
+    """Largest change of a trimmed mean when values inside the two enclosures move in or out of it."""
+    moved = (first.upto - first.under) + (third.upto - third.under)
+    surely_inside = third.under - first.upto
+    if surely_inside <= 0:
+        return span
+    return moved * max(abs(center - first.low), abs(third.high - center)) / surely_inside

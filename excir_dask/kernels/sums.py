@@ -1,0 +1,139 @@
+"""Scan 2: the sums from which every score follows.
+
+With x~ = x - m_x, y~ = y - m_y and p = w x~ y~, a feature needs four sums over the rows for each output:
+
+    N = sum p      D = sum |p|      S2 = sum p^2      SP = sum p|p|
+
+and, for the certified bound, the sums of w|x~| and w|y~| and the weight below some thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.kernels.centers import Centers
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Co-movement sums of some columns with every output, over some rows. Added, never changed."""
+
+    numerator: Floats
+    """(outputs, columns) N"""
+    denominator: Floats
+    """(outputs, columns) D"""
+    squares: Floats
+    """(outputs, columns) S2"""
+    signed_squares: Floats
+    """(outputs, columns) SP"""
+    abs_y: Floats
+    """(outputs, columns) sum of w |y~| over the rows where the column has a value"""
+    abs_x: Floats
+    """(columns,) sum of w |x~|"""
+    weight: Floats
+    """(columns,) sum of w over the rows where the column has a value"""
+    below: Floats
+    """(columns, levels, thresholds) weight of the column's values strictly below each threshold"""
+    output_below: Floats
+    """(outputs, levels, thresholds) the same for the outputs; zero but in the first column block"""
+
+
+def merge_sums(parts: Sequence[Sums]) -> Sums:
+    """Sums over the rows of all parts, added in the order given."""
+    return Sums(**{f.name: _add([getattr(part, f.name) for part in parts]) for f in fields(Sums)})
+
+
+def concatenate_sums(parts: Sequence[Sums]) -> Sums:
+    """Sums of neighbouring column blocks over the same rows as one."""
+    joined = {f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)[:7]}
+    return Sums(
+        **joined,
+        below=np.concatenate([part.below for part in parts]),
+        output_below=_add([part.output_below for part in parts]),
+    )
+
+
+class OutputSide:
+    """The outputs' half of every product over a block of rows, made once and used for every column.
+
+    Parameters
+    ----------
+    outputs : float64 array of shape (outputs, rows)
+    centers : Centers
+        Of the outputs.
+    weights : float64 array of shape (rows,), optional
+    """
+
+    def __init__(self, outputs: Floats, centers: Centers, weights: Floats | None = None):
+        self.count = outputs.shape[0]
+        self.moves = outputs - centers.center[:, None]
+        """(outputs, rows) of w y~"""
+        if weights is not None:
+            self.moves *= weights
+        self.weights = np.empty(0) if weights is None else weights
+        """(rows,) of w, empty for ones"""
+        self.absolute = np.abs(self.moves)
+        self.abs_y = self.absolute.sum(axis=1)
+        self.weight = float(outputs.shape[1] if weights is None else weights.sum())
+
+    def over(self, present: NDArray[np.bool_]) -> tuple[Floats, float]:
+        """Sum of w |y~| of each output, and of w, over the rows where a column has a value."""
+        weights = np.where(present, self.weights, 0.0) if self.weights.size else present
+        return np.where(present, self.absolute, 0.0).sum(axis=1), float(weights.sum())
+
+
+def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, output_below: Floats) -> Sums:
+    """Sums of a block of columns with every output.
+
+    Parameters
+    ----------
+    columns : iterable of float64 arrays of shape (rows,)
+        One array a column, in the order of ``centers``; each is let go before the next is asked for.
+    side : OutputSide
+    centers : Centers
+        Of the columns.
+    output_below : float64 array
+        Counts below the outputs' own thresholds over these rows (:func:`count_below`), or zeros.
+    """
+    from excir_dask.kernels.fused import products  # numba takes most of a second to import
+
+    width, count = centers.center.size, side.count
+    found = np.zeros((width, 4, count))
+    abs_y, abs_x, weight = np.empty((count, width)), np.empty(width), np.empty(width)
+    below = np.zeros(centers.thresholds.shape)
+    for j, x in enumerate(columns):
+        center = float(centers.center[j])
+        below[j] = count_below(x, centers.thresholds[j], side)
+        if centers.missing[j]:
+            present = np.isfinite(x)
+            abs_y[:, j], weight[j] = side.over(present)
+            x = np.where(present, x, center)  # moves by nothing, so it adds nothing
+        else:
+            abs_y[:, j], weight[j] = side.abs_y, side.weight
+        abs_x[j] = products(x, center, side.moves, side.weights, found[j])
+    numerator, denominator, squares, signed_squares = np.moveaxis(found, 0, 2)
+    return Sums(numerator, denominator, squares, signed_squares, abs_y, abs_x, weight, below, output_below)
+
+
+def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:
+    """Weight of the finite values strictly below each threshold; zeros where the thresholds are NaN (an exact column)."""
+    from excir_dask.kernels.fused import below
+
+    flat = thresholds.reshape(-1)
+    found = np.zeros(flat.size)
+    if flat.size and not np.isnan(flat[0]):
+        below(x, flat, side.weights, found)
+    return found.reshape(thresholds.shape)
+
+
+def _add(arrays: Sequence[Floats]) -> Floats:
+    total = arrays[0].copy()
+    for array in arrays[1:]:
+        total += array
+    return total

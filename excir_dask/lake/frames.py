@@ -1,0 +1,70 @@
+"""A pandas or dask DataFrame in place of a lake: the same plan, with partitions in place of files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from excir_dask.errors import UsageError
+from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, Slice, fixed_columns
+from excir_dask.lake.schema import Column, Selection, describe_frame
+
+
+def is_pandas(lake: object) -> bool:
+    """Without importing pandas: an object of its type exists only if somebody else has."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(lake, pandas.DataFrame)
+
+
+def is_dask(lake: object) -> bool:
+    frames = sys.modules.get("dask.dataframe")
+    return frames is not None and isinstance(lake, frames.DataFrame)
+
+
+def frame_columns(frame: Any) -> dict[str, Column]:
+    """Columns of a pandas or dask DataFrame."""
+    types: dict[str, pa.DataType] = {}
+    for name, dtype in frame.dtypes.items():
+        if not isinstance(name, str):
+            raise UsageError(f"the frame's column {name!r} is not named by a string; rename it with str(name)")
+        if name in types:
+            raise UsageError(f"the frame has two columns '{name}'; rename one of them")
+        types[name] = _arrow_type(dtype)
+    return describe_frame(types)
+
+
+def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
+    """Slices of rows, and the piece of the frame that belongs to each."""
+    rows = max(budget // (8 * (len(selection.features) + fixed_columns(selection))), 1)
+    starts = list(range(0, len(frame), rows))
+    slices = [
+        Slice(i, min(rows, len(frame) - start), 0, len(selection.features), True, part="frame", first_row=start)
+        for i, start in enumerate(starts)
+    ]
+    plan = Plan(selection, budget, (tuple((piece,) for piece in slices),))
+    return plan, [frame.iloc[start : start + rows] for start in starts]
+
+
+def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
+    """One slice a partition, and the partition (delayed) that belongs to each."""
+    wanted = [*selection.features, *selection.outputs, *([selection.weight] if selection.weight else [])]
+    partitions = frame[wanted].to_delayed()
+    slices = [Slice(i, 0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
+    return Plan(selection, budget, (tuple((piece,) for piece in slices),)), list(partitions)
+
+
+def _arrow_type(dtype: Any) -> pa.DataType:
+    import pandas.api.types as kinds
+
+    if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        return pa.from_numpy_dtype(dtype)
+    if kinds.is_bool_dtype(dtype):
+        return pa.bool_()
+    if kinds.is_numeric_dtype(dtype) and not kinds.is_complex_dtype(dtype):
+        return pa.int64() if kinds.is_integer_dtype(dtype) else pa.float64()
+    if kinds.is_datetime64_any_dtype(dtype):
+        return pa.timestamp("ns")
+    return pa.string()

@@ -1,0 +1,151 @@
+"""From what a user calls a lake (a path, URL, glob or list) to a filesystem and its Parquet files."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from excir_dask.errors import LakeError, UsageError
+
+_GLOB = "*?["
+
+
+@dataclass(frozen=True)
+class Location:
+    """The files of a lake, before any of them is opened."""
+
+    name: str
+    """what the user typed, for messages"""
+    filesystem: fs.FileSystem
+    root: str
+    """folder that relative paths start from"""
+    files: tuple[fs.FileInfo, ...]
+    """in the order of their relative paths"""
+
+    def relative(self, path: str) -> str:
+        return posixpath.relpath(path, self.root) if self.root else path
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+
+def locate(
+    lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], storage_options: Mapping[str, Any] | None = None
+) -> Location:
+    """Find the files of a lake.
+
+    Parameters
+    ----------
+    lake : path, URL, glob, or list of files
+        A folder is searched through; whatever in it begins with ``_`` or ``.`` is left out.
+    storage_options : mapping, optional
+        Passed to fsspec for URLs (endpoint, anonymous access and so on).
+    """
+    if isinstance(lake, str | os.PathLike):
+        name = os.fspath(lake)
+        filesystem, path = _filesystem(name, storage_options)
+        if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
+            return _from_glob(name, filesystem, path)
+        return _from_path(name, filesystem, path)
+    names = [os.fspath(item) for item in lake]
+    if not names:
+        raise UsageError("the list of files is empty; name at least one Parquet file")
+    filesystem, _ = _filesystem(names[0], storage_options)
+    paths = [_filesystem(item, storage_options)[1] for item in names]
+    infos = filesystem.get_file_info(paths)
+    for item, info in zip(names, infos, strict=True):
+        if info.type != fs.FileType.File:
+            raise LakeError(f"{item} is not a file; a list must name Parquet files (pass a single folder by itself)")
+    root = posixpath.commonpath([posixpath.dirname(path) for path in paths])
+    return Location(
+        f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0], filesystem, root, _ordered(infos)
+    )
+
+
+def _from_path(name: str, filesystem: fs.FileSystem, path: str) -> Location:
+    info = filesystem.get_file_info(path)
+    if info.type == fs.FileType.File:
+        return Location(name, filesystem, posixpath.dirname(path), (info,))
+    if info.type == fs.FileType.NotFound:
+        raise LakeError(f"{name} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
+    _refuse_table_formats(name, filesystem, path)
+    found = [
+        child
+        for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+        if child.type == fs.FileType.File and not _hidden(posixpath.relpath(child.path, path))
+    ]
+    if not found:
+        raise LakeError(f"{name} holds no Parquet files (names that begin with '_' or '.' are left out)")
+    return Location(name, filesystem, path, _ordered(found))
+
+
+def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
+    from fsspec.implementations.arrow import ArrowFSWrapper
+
+    stem = pattern[: min(pattern.index(mark) for mark in _GLOB if mark in pattern)]
+    root = posixpath.dirname(stem)
+    matches = ArrowFSWrapper(filesystem).glob(pattern)
+    found = [
+        info
+        for info in (filesystem.get_file_info(sorted(matches)) if matches else [])
+        if info.type == fs.FileType.File and not _hidden(posixpath.relpath(info.path, root or "."))
+    ]
+    if not found:
+        raise LakeError(f"no file matches {name} (names that begin with '_' or '.' are left out)")
+    return Location(name, filesystem, root, _ordered(found))
+
+
+def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[fs.FileSystem, str]:
+    if "://" not in name:
+        if storage_options:
+            raise UsageError(f"storage options were given but {name} is a local path")
+        return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(name)).replace(os.sep, "/")
+    scheme = name.split("://", 1)[0]
+    if not storage_options:
+        try:
+            return fs.FileSystem.from_uri(_escaped(name))
+        except (pa.ArrowInvalid, NotImplementedError):  # not one of pyarrow's own schemes
+            pass
+    import fsspec
+
+    try:
+        filesystem, path = fsspec.core.url_to_fs(name, **(storage_options or {}))
+    except (ValueError, ImportError) as error:
+        raise UsageError(f"cannot open {scheme}:// locations: {error}") from error
+    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path.rstrip("/")
+
+
+def _escaped(url: str) -> str:
+    """The characters of a glob are not allowed in a URI; pyarrow decodes them again."""
+    return url.replace("[", "%5B").replace("]", "%5D").replace("?", "%3F", 1) if "*" in url or "[" in url else url
+
+
+def _hidden(relative: str) -> bool:
+    return any(part.startswith(("_", ".")) and part not in (".", "..") for part in relative.split("/"))
+
+
+def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
+    return tuple(sorted(infos, key=lambda info: info.path))
+
+
+def _refuse_table_formats(name: str, filesystem: fs.FileSystem, path: str) -> None:
+    """A table format's folder also holds files of rows that were deleted: reading them all would be wrong without a word."""
+    for folder, kind in (("_delta_log", "Delta Lake"), ("metadata", "Iceberg")):
+        inside = f"{path}/{folder}"
+        if filesystem.get_file_info(inside).type != fs.FileType.Directory:
+            continue
+        if kind == "Iceberg" and not any(
+            info.path.endswith(".metadata.json") for info in filesystem.get_file_info(fs.FileSelector(inside))
+        ):
+            continue
+        raise LakeError(
+            f"{name} is a {kind} table, whose folder may hold files with deleted rows; "
+            "pass the list of files of the version you want to explain"
+        )

@@ -1,0 +1,191 @@
+"""How a lake is cut: slices of rows and columns, each under a byte budget, decided from footers alone.
+
+Rows come in spans (row groups packed together, small files side by side); columns come in blocks of at most
+``BLOCK_COLUMNS``. A slice is a span of one block. A row group that is too large for the budget by itself
+is cut into narrower slices, and one whose single column is too large is streamed in batches of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from excir_dask.errors import UsageError
+from excir_dask.lake.schema import Selection
+from excir_dask.lake.snapshot import LakeFile, Snapshot
+
+DEFAULT_BUDGET = 128 * 2**20
+"""decoded bytes of one slice"""
+
+BLOCK_COLUMNS = 256
+"""columns in one block: keeps a merged state of digests below 4 MB"""
+
+SPAN_FILES = 64
+"""files in one span: each is open while its slice is read"""
+
+_STREAM_COLUMNS = 8
+"""columns of a slice that is streamed: each holds some megabytes of pages"""
+
+_VALUE = 8
+"""bytes of a float64"""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of one file."""
+
+    path: str
+    relative: str
+    size: int
+    """bytes the file had when it was planned"""
+    row_groups: tuple[int, ...]
+    rows: tuple[int, ...]
+    """of each of those row groups"""
+    keys: tuple[tuple[str, float], ...]
+    """values of the Hive partition keys that the run uses"""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The unit of work: some rows of some columns."""
+
+    number: int
+    """which span of rows"""
+    rows: int
+    start: int
+    """first feature column"""
+    stop: int
+    """behind the last one"""
+    lead: bool
+    """counts the rows and looks after the outputs; one slice of every span does"""
+    pieces: tuple[Piece, ...] = ()
+    """what to read from a Parquet lake"""
+    batch_rows: int | None = None
+    """rows decoded at a time where the whole slice is too large for the budget"""
+    part: str = ""
+    """what the draw of a frame's rows depends on; frames have no pieces"""
+    first_row: int = 0
+    """of the part, for frames"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what is computed in which order. Independent of workers and threads."""
+
+    selection: Selection
+    budget: int
+    blocks: tuple[tuple[tuple[Slice, ...], ...], ...]
+    """column block -> span of rows -> slices side by side"""
+
+    def slices(self) -> Iterator[Slice]:
+        for block in self.blocks:
+            for span in block:
+                yield from span
+
+    @property
+    def spans(self) -> int:
+        return len(self.blocks[0])
+
+    @property
+    def slice_bytes(self) -> int:
+        """decoded bytes that the largest slice holds at once"""
+        fixed = fixed_columns(self.selection)
+        return max(
+            ((s.stop - s.start + fixed) * _VALUE * min(s.rows, s.batch_rows or s.rows) for s in self.slices()),
+            default=0,
+        )
+
+
+def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BUDGET) -> Plan:
+    """Cut a Parquet lake into slices.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    selection : Selection
+    budget : int
+        Decoded bytes that one slice may hold.
+    """
+    if budget < 2**20:
+        raise UsageError(f"the slice budget is {budget} bytes; it must be at least 1 MiB")
+    blocks = column_blocks(len(selection.features))
+    width = max(stop - start for start, stop in blocks)
+    fixed = fixed_columns(selection)
+    spans = list(_spans(snapshot, selection, max(budget // (_VALUE * (width + fixed)), 1)))
+    return Plan(
+        selection,
+        budget,
+        tuple(
+            tuple(
+                tuple(_slices(number, pieces, start, stop, lead=start == 0, budget=budget, fixed=fixed))
+                for number, pieces in enumerate(spans)
+            )
+            for start, stop in blocks
+        ),
+    )
+
+
+def column_blocks(features: int) -> list[tuple[int, int]]:
+    """Ranges of columns of about equal width, none wider than ``BLOCK_COLUMNS``.
+
+    >>> column_blocks(600)
+    [(0, 200), (200, 400), (400, 600)]
+    """
+    count = -(-features // BLOCK_COLUMNS)
+    return [(features * i // count, features * (i + 1) // count) for i in range(count)]
+
+
+def fixed_columns(selection: Selection) -> int:
+    """Columns that every slice holds beside its features: outputs raw and centred, weights."""
+    return 2 * len(selection.outputs) + 2
+
+
+def _spans(snapshot: Snapshot, selection: Selection, most_rows: int) -> Iterator[tuple[Piece, ...]]:
+    used = {*selection.features, *selection.outputs, selection.weight}
+    pending: list[Piece] = []
+    for file in snapshot.files:
+        keys = tuple((name, _number(value)) for name, value in file.keys if name in used)
+        for group in _runs(file, most_rows):
+            piece = Piece(file.path, file.relative, file.size, group, tuple(file.row_groups[g] for g in group), keys)
+            room = most_rows - sum(sum(other.rows) for other in pending)
+            if pending and (sum(piece.rows) > room or len(pending) >= SPAN_FILES):
+                yield tuple(pending)
+                pending = []
+            pending.append(piece)
+    if pending:
+        yield tuple(pending)
+
+
+def _runs(file: LakeFile, most_rows: int) -> Iterator[tuple[int, ...]]:
+    """Neighbouring row groups of a file that fit together; empty ones are passed over."""
+    run: list[int] = []
+    rows = 0
+    for number, count in enumerate(file.row_groups):
+        if count == 0:
+            continue
+        if run and rows + count > most_rows:
+            yield tuple(run)
+            run, rows = [], 0
+        run.append(number)
+        rows += count
+    if run:
+        yield tuple(run)
+
+
+def _slices(
+    number: int, pieces: Sequence[Piece], start: int, stop: int, *, lead: bool, budget: int, fixed: int
+) -> Iterator[Slice]:
+    rows = sum(sum(piece.rows) for piece in pieces)
+    batch_rows = None
+    width = budget // (_VALUE * rows) - fixed
+    if width < 1:
+        width = min(_STREAM_COLUMNS, stop - start)
+        batch_rows = max(budget // (_VALUE * (width + fixed)), 1)
+    for first in range(start, stop, width):
+        yield Slice(
+            number, rows, first, min(first + width, stop), lead and first == start, tuple(pieces), batch_rows=batch_rows
+        )
+
+
+def _number(value: int | float | str | None) -> float:
+    return float("nan") if value is None else float(value)

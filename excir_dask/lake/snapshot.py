@@ -1,0 +1,146 @@
+"""The lake as its footers describe it: files, row groups, schemas and a fingerprint. No data are read."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from excir_dask.errors import LakeError
+from excir_dask.lake.locate import Location
+
+_FOOTER_THREADS = 16
+
+
+@dataclass(frozen=True)
+class LakeFile:
+    """One Parquet file."""
+
+    path: str
+    relative: str
+    """path below the lake's root: what sampling and fingerprints use, so that a lake may be moved"""
+    size: int
+    """bytes on disk"""
+    modified: int
+    """nanoseconds, 0 where the store does not say"""
+    row_groups: tuple[int, ...]
+    """rows of each row group"""
+    schema: int
+    """which of the snapshot's schemas it has"""
+    keys: tuple[tuple[str, int | float | str | None], ...]
+    """Hive partition keys, from the folders it lies in"""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.row_groups)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything known about a lake without reading its data."""
+
+    location: Location
+    files: tuple[LakeFile, ...]
+    schemas: tuple[pa.Schema, ...]
+    """the different schemas met, in the order of the first file that has each"""
+    key_types: dict[str, pa.DataType]
+    """types of the Hive partition keys"""
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 over every file's relative path, size, time of change and row groups, and the schemas."""
+        digest = hashlib.sha256()
+        for file in self.files:
+            digest.update(repr((file.relative, file.size, file.modified, file.row_groups, file.schema)).encode())
+        for schema in self.schemas:
+            digest.update(str([(field.name, str(field.type)) for field in schema]).encode())
+        return digest.hexdigest()
+
+
+def take_snapshot(location: Location) -> Snapshot:
+    """Read every file's footer, many at a time."""
+    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+        footers = list(pool.map(lambda info: _footer(location, info.path, info.size), location.files))
+    key_types, keys = _partition_keys(location)
+    schemas: dict[pa.Schema, int] = {}
+    files = []
+    for info, (schema, row_groups), values in zip(location.files, footers, keys, strict=True):
+        number = schemas.setdefault(schema, len(schemas))
+        files.append(
+            LakeFile(
+                path=info.path,
+                relative=location.relative(info.path),
+                size=info.size,
+                modified=info.mtime_ns or 0,
+                row_groups=row_groups,
+                schema=number,
+                keys=values,
+            )
+        )
+    return Snapshot(location, tuple(files), tuple(schemas), key_types)
+
+
+def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
+    try:
+        with location.filesystem.open_input_file(path) as source:
+            metadata = pq.read_metadata(source)
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+    except PermissionError as error:
+        raise LakeError(
+            f"no permission to read {path}; ask for read access to it or leave it out with a glob"
+        ) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise LakeError(
+            f"{path} ({size} bytes) cannot be read as Parquet: {error}; "
+            "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
+        ) from error
+    return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+
+
+def _partition_keys(
+    location: Location,
+) -> tuple[dict[str, pa.DataType], list[tuple[tuple[str, int | float | str | None], ...]]]:
+    if not any("=" in part for info in location.files for part in location.relative(info.path).split("/")[:-1]):
+        return {}, [()] * len(location.files)
+    import pyarrow.dataset as ds  # takes pandas along, which is half of what a start may cost
+
+    try:
+        factory = ds.FileSystemDatasetFactory(
+            location.filesystem,
+            [info.path for info in location.files],
+            ds.ParquetFileFormat(),
+            ds.FileSystemFactoryOptions(
+                partition_base_dir=location.root,
+                partitioning=ds.HivePartitioning.discover(),
+                exclude_invalid_files=False,
+            ),
+        )
+        # the keys alone: inspecting no file means that the schema holds nothing else
+        schema = factory.inspect(fragments=0)
+        dataset = factory.finish(schema)
+        by_path = {
+            fragment.path: ds.get_partition_keys(fragment.partition_expression) for fragment in dataset.get_fragments()
+        }
+    except pa.ArrowException as error:
+        raise LakeError(f"the folders of {location.name} do not form Hive partitions: {error}") from error
+    types = {field.name: field.type for field in schema}
+    for info in location.files:
+        missing = set(types) - set(by_path[info.path])
+        if missing:
+            raise LakeError(
+                f"{location.relative(info.path)} lies in no folder '{min(missing)}=...', but other files of "
+                f"{location.name} do; move it, or leave it out with a glob"
+            )
+    return types, [tuple(sorted(by_path[info.path].items())) for info in location.files]

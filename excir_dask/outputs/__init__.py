@@ -1,0 +1,1 @@
+"""What the model says about each row: columns of the lake that hold its outputs."""

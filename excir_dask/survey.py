@@ -1,0 +1,104 @@
+"""What a run would read, from footers alone: the answer of ``excir plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from excir_dask.errors import SchemaError
+from excir_dask.explain import parse_bytes
+from excir_dask.lake.locate import locate
+from excir_dask.lake.plan import make_plan
+from excir_dask.lake.schema import conflicts, describe_columns, select
+from excir_dask.lake.snapshot import take_snapshot
+
+BASE_MEMORY = 250 * 2**20
+"""resident memory of a worker process before it reads anything"""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A lake and the plan for it."""
+
+    lake: str
+    files: int
+    row_groups: int
+    rows: int
+    bytes: int
+    """on disk"""
+    columns: int
+    features: int
+    left_out: dict[str, str]
+    converted: dict[str, str]
+    conflicts: list[str]
+    slices: int
+    slice_bytes: int
+    """decoded bytes of the largest slice: what each thread needs on top of the process itself"""
+    problem: SchemaError | None
+    """what would stop a run"""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "problem": None if self.problem is None else str(self.problem)}
+
+    def __str__(self) -> str:
+        lines = [
+            f"lake      {self.lake}",
+            f"files     {self.files:,} ({_size(self.bytes)}, {self.row_groups:,} row groups)",
+            f"rows      {self.rows:,}",
+            f"columns   {self.columns:,}, of which {self.features:,} can be explained",
+        ]
+        if self.slices:
+            memory = (BASE_MEMORY + 2 * self.slice_bytes, BASE_MEMORY + 8 * self.slice_bytes)
+            lines.append(f"slices    {self.slices:,} a scan, at most {_size(self.slice_bytes)} decoded each")
+            lines.append(f"memory    at most {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
+        for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):
+            if found:
+                lines.append(f"{title}:")
+                lines += [f"  {name}: {reason}" for name, reason in list(found.items())[:20]]
+                if len(found) > 20:
+                    lines.append(f"  ... and {len(found) - 20} more")
+        lines.append(f"schema conflicts: {len(self.conflicts) or 'none'}")
+        return "\n".join([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
+
+
+def survey(
+    lake: str,
+    outputs: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    weights: str | None = None,
+    budget: int | str = "128MiB",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Survey:
+    """Plan a run without reading data. Schema problems are part of the answer, not errors."""
+    snapshot = take_snapshot(locate(lake, storage_options))
+    columns = describe_columns(snapshot)
+    problem = selection = plan = None
+    try:
+        selection = select(columns, outputs, weights, features)
+    except SchemaError as error:
+        problem = error
+    if selection is not None and snapshot.rows:
+        plan = make_plan(snapshot, selection, parse_bytes(budget))
+    usable = [column for column in columns.values() if column.unusable is None and column.conflict is None]
+    return Survey(
+        lake=snapshot.location.name,
+        files=len(snapshot.files),
+        row_groups=sum(len(file.row_groups) for file in snapshot.files),
+        rows=snapshot.rows,
+        bytes=snapshot.size,
+        columns=len(columns),
+        features=len(selection.features) if selection else len(usable),
+        left_out=selection.left_out if selection else {c.name: c.unusable for c in columns.values() if c.unusable},
+        converted=selection.converted if selection else {},
+        conflicts=conflicts(columns.values()),
+        slices=sum(1 for _ in plan.slices()) if plan else 0,
+        slice_bytes=plan.slice_bytes if plan else 0,
+        problem=problem,
+    )
+
+
+def _size(count: int) -> str:
+    from dask.utils import format_bytes
+
+    return str(format_bytes(count))

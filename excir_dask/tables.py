@@ -1,0 +1,145 @@
+"""From scores to the tables that people read: one row a feature or group and output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.errors import UsageError, nearest
+from excir_dask.kernels.centers import CenterErrors, Centers, ColumnStats
+from excir_dask.kernels.groups import score_group
+from excir_dask.kernels.scores import LOW_SUPPORT, Scores, ranks
+from excir_dask.kernels.sums import Sums
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RANK_BY = ("strength", "cir")
+
+GROUP_COLUMNS = [
+    "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
+    "numerator", "denominator", "members",
+]  # fmt: skip
+
+
+def feature_table(
+    names: Sequence[str],
+    output_names: Sequence[str],
+    features: ColumnStats,
+    outputs: ColumnStats,
+    centers: Centers,
+    errors: CenterErrors,
+    sums: Sums,
+    scores: Scores,
+    rank_by: str,
+) -> pd.DataFrame:
+    """A row per output and feature, the highest rank of each output first."""
+    import pandas as pd
+
+    iqr = features.q75 - features.q25
+    deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
+    scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
+    tables = []
+    for k, output in enumerate(output_names):
+        support = scores.strength[k] * np.sqrt(scores.n_eff[k])
+        primary = scores.strength[k] if rank_by == "strength" else scores.cir[k]
+        table = pd.DataFrame(
+            {
+                "output": output,
+                "feature": list(names),
+                "cir": scores.cir[k],
+                "strength": scores.strength[k],
+                "direction": scores.direction[k],
+                "rank": ranks(primary, support),
+                "stderr": scores.stderr[k],
+                "n": features.n,
+                "missing": features.missing,
+                "n_eff": scores.n_eff[k],
+                "center": np.where(features.n > 0, centers.center, np.nan),
+                "q25": features.q25,
+                "q75": features.q75,
+                "scale": scale,
+                "numerator": sums.numerator[k],
+                "denominator": sums.denominator[k],
+                "center_bound": scores.center_bound[k],
+                "flag": _flags(features, bool(outputs.constant[k]), errors, scores.n_eff[k]),
+            }
+        )
+        tables.append(table.sort_values("rank", kind="stable"))
+    return pd.concat(tables, ignore_index=True)
+
+
+def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], rank_by: str = "strength") -> pd.DataFrame:
+    """A row per output and group, from the members' sums in the feature table."""
+    import pandas as pd
+
+    members = check_groups(groups, features["feature"].unique())
+    tables = []
+    for output, table in features.groupby("output", sort=False):
+        rows = []
+        indexed = table.set_index("feature")
+        for group, names in members.items():
+            inside = indexed.loc[list(names)]
+            scored = score_group(
+                inside["numerator"].to_numpy(), inside["denominator"].to_numpy(), inside["scale"].to_numpy()
+            )
+            rows.append(
+                {
+                    "output": output,
+                    "group": group,
+                    "size": len(names),
+                    **scored.__dict__,
+                    "members": list(names),
+                    "rank": 0,
+                }
+            )
+        if rows:
+            found = pd.DataFrame(rows)[GROUP_COLUMNS]
+            primary = found["strength"] if rank_by == "strength" else found["cir"]
+            found["rank"] = ranks(primary.to_numpy(), found["denominator"].to_numpy() * 0.0)
+            tables.append(found.sort_values("rank", kind="stable"))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=GROUP_COLUMNS)
+
+
+def check_groups(
+    groups: Mapping[str, Sequence[str]], known: Sequence[str] | NDArray[np.str_]
+) -> dict[str, tuple[str, ...]]:
+    """Groups whose members are all known features; a wrong one is named, with what may have been meant."""
+    features = set(known)
+    checked = {}
+    for group, members in groups.items():
+        if isinstance(members, str):
+            raise UsageError(f"group '{group}' is a string; give a list of feature names")
+        unique = tuple(dict.fromkeys(members))
+        if not unique:
+            raise UsageError(f"group '{group}' has no members")
+        for name in unique:
+            if name not in features:
+                raise UsageError(
+                    f"group '{group}' names '{name}', which is not an explained feature{nearest(name, features)}"
+                )
+        checked[group] = unique
+    return checked
+
+
+def _flags(features: ColumnStats, output_constant: bool, errors: CenterErrors, n_eff: NDArray[np.float64]) -> list[str]:
+    """Words of warning, comma-separated, empty for most features."""
+    found = []
+    for j in range(features.n.size):
+        words = []
+        if features.n[j] == 0:
+            words.append("all missing")
+        elif features.constant[j]:
+            words.append("constant")
+        elif output_constant:
+            words.append("output constant")
+        else:
+            if n_eff[j] < LOW_SUPPORT:
+                words.append("low support")
+            if errors.widened[j]:
+                words.append("wide bound")
+        found.append(", ".join(words))
+    return found
