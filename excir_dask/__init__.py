@@ -1,4 +1,4 @@
-"""Explain a model over a Parquet lake of any size: ExCIR scores for features and groups, on threads or on a Dask cluster.
+"""Explain a model over a Parquet lake of any size: ExCIR scores for features and groups, on threads or a Dask cluster.
 
 >>> from excir_dask import explain
 >>> explanation = explain("lake/", output="pred")  # doctest: +SKIP

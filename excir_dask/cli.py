@@ -12,8 +12,6 @@ import click
 from excir_dask.errors import ExcirError, UsageError
 from excir_dask.version import __version__
 
-LAKE_HELP = "LAKE is a folder, a file, a quoted glob or a URL of Parquet files."
-
 
 class _Groups(click.ParamType):
     """NAME=a,b,c"""
@@ -67,8 +65,8 @@ def excir() -> None:
 @click.option("--top", default=15, show_default=True, help="Features to print for each output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
 def explain(
-    lake: str, outputs: Sequence[str], features: str | None, groups: Sequence[tuple[str, list[str]]], top: int, as_json: bool,
-    threads: int | None, out: str | None, overwrite: bool, **options: Any,
+    lake: str, outputs: Sequence[str], features: str | None, groups: Sequence[tuple[str, list[str]]],
+    threads: int | None, out: str | None, overwrite: bool, top: int, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Rank the features of LAKE by their co-movement with a model's output.
 

@@ -26,13 +26,14 @@ def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> 
             client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(
-                f"no scheduler answers at {scheduler} ({error}); start one with 'dask scheduler', or leave the address out"
+                f"no scheduler answers at {scheduler} ({error}); "
+                "start one with 'dask scheduler', or leave the address out"
             ) from error
         with client:
             yield ClusterRunner(client, progress)
         return
-    client = scheduler if scheduler is not None else _active_client()
-    yield LocalRunner(progress) if client is None else ClusterRunner(client, progress)
+    active = scheduler if scheduler is not None else _active_client()
+    yield LocalRunner(progress) if active is None else ClusterRunner(active, progress)
 
 
 def _active_client() -> Client | None:

@@ -107,18 +107,21 @@ def bar(share: float, width: int) -> str:
 
 def _html_table(table: pd.DataFrame, kind: str, output: str, k: int) -> str:
     last = "stderr" if kind == "feature" else "cir_scaled"
-    head = f"<tr><th>rank</th><th style='text-align:left'>{kind}</th><th></th><th>cir</th><th>{last}</th><th>strength</th></tr>"
+    left = "style='text-align:left'"
+    head = "".join(f"<th {left}>{title}</th>" for title in ("rank", kind, "", "cir", last, "strength"))
     rows = []
     for row in table.head(k).to_dict("records"):
         colour = "#2b7bba" if row["direction"] >= 0 else "#d1603d"
-        strength = (
-            f"<div style='background:{colour};height:0.8em;width:{row['strength'] * 12:.2f}em;display:inline-block'></div>"
-            f" {row['strength']:.3f}"
-        )
-        rows.append(
-            f"<tr><td>{row['rank']}</td><td style='text-align:left'>{escape(row[kind])}</td><td>{_ARROWS[row['direction']]}</td>"
-            f"<td>{row['cir']:.4f}</td><td>{row[last]:.4f}</td><td style='text-align:left'>{strength}</td></tr>"
-        )
+        shape = f"background:{colour};height:0.8em;width:{row['strength'] * 12:.2f}em;display:inline-block"
+        cells = [
+            f"{row['rank']}",
+            escape(row[kind]),
+            _ARROWS[row["direction"]],
+            f"{row['cir']:.4f}",
+            f"{row[last]:.4f}",
+            f"<div style='{shape}'></div> {row['strength']:.3f}",
+        ]
+        rows.append("<tr>" + "".join(f"<td {left}>{cell}</td>" for cell in cells) + "</tr>")
     more = f"<p>... and {len(table) - k} more</p>" if len(table) > k else ""
     title = "features" if kind == "feature" else "groups"
-    return f"<p><b>{escape(output)}</b>: {title}</p><table>{head}{''.join(rows)}</table>{more}"
+    return f"<p><b>{escape(output)}</b>: {title}</p><table><tr>{head}</tr>{''.join(rows)}</table>{more}"

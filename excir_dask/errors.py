@@ -1,4 +1,4 @@
-"""Named errors. Each says what is wrong, with both values, and the next step; the command line maps them to exit codes."""
+"""Named errors. Each says what is wrong, with both values, and the next step; each has an exit code."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +149,7 @@ def explain(
             "slices": sum(1 for _ in plan.slices()),
             "budget": plan.budget,
             "seconds": round(time.perf_counter() - began, 3),
-            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": {
                 "excir-dask": __version__,
                 "python": platform.python_version(),

@@ -32,8 +32,8 @@ class Explanation:
     ----------
     features : DataFrame
         A row per output and feature, best rank first. ``cir`` is the share of co-movement that is aligned (0.5:
-        none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of ``cir``,
-        ``center_bound`` the most that approximate centres can have changed it.
+        none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
+        ``cir``, ``center_bound`` the most that approximate centres can have changed it.
     groups : DataFrame
         A row per output and group.
     outputs : DataFrame
@@ -121,7 +121,8 @@ class Explanation:
         content = json.loads((source / "explanation.json").read_text(encoding="utf-8"))
         if content.get("format") != FORMAT or content.get("version") != VERSION:
             raise LakeError(
-                f"{source} is of format {content.get('format')} {content.get('version')}; this version reads {FORMAT} {VERSION}"
+                f"{source} is of format {content.get('format')} {content.get('version')}; "
+                f"this version reads {FORMAT} {VERSION}"
             )
         groups = pd.read_parquet(source / "groups.parquet")
         groups["members"] = [list(members) for members in groups["members"]]
@@ -172,7 +173,7 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool = False) -> Pat
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as plain values, NaN as null."""
     return [
-        {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+        {str(name): None if isinstance(value, float) and value != value else value for name, value in row.items()}
         for row in table.to_dict("records")
     ]
 

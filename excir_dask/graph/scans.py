@@ -1,7 +1,7 @@
 """The two scans over the slices of a plan.
 
-Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some centres. How
-many times the rows are read for that is decided here.
+Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some
+centres. How many times the rows are read for that is decided here.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 FAN_IN = 8
 """states merged by one task"""
 
-Key = Hashable
+Key = Any
+"""of a task"""
+
 Graph = dict[Any, Any]
 
 

@@ -26,7 +26,7 @@ LEVELS: dict[str, tuple[float, ...]] = {
 """centring -> quantile levels it rests on"""
 
 BRACKET = (-2e-3, -2e-4, 2e-4, 2e-3)
-"""rank offsets of the thresholds around a quantile: most digests are within 2e-4, the outer pair is for those that are not"""
+"""rank offsets of the thresholds around a quantile: most digests are within 2e-4, the outer pair is for the others"""
 
 
 @dataclass(frozen=True)
@@ -157,11 +157,11 @@ def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Flo
     bound = np.where(np.isfinite(rounding), rounding, 0.0)
     widened = np.zeros(center.size, dtype=bool)
     estimates = {0.25: stats.q25, 0.5: stats.q50, 0.75: stats.q75}
-    for i in np.flatnonzero(~stats.exact & ~stats.constant):
+    for i in map(int, np.flatnonzero(~stats.exact & ~stats.constant)):
         enclosures = [_enclose(stats, i, k, level, below[i, k]) for k, level in enumerate(LEVELS[centering])]
         widened[i] = any(enclosure.wide for enclosure in enclosures)
         if centering == "trimmed":
-            bound[i] += _trimmed_error(center[i], *enclosures, span=stats.high[i] - stats.low[i])
+            bound[i] += _trimmed_error(center[i], enclosures[0], enclosures[1], stats.high[i] - stats.low[i])
         elif enclosures:
             gaps = [
                 max(estimates[level][i] - e.low, e.high - estimates[level][i])

@@ -1,8 +1,8 @@
 """The inner loops of scan 2, compiled by numba: one pass over a column, with Python's lock let go.
 
 In numpy the same sums are eleven passes over memory and cost three times as much; two threads then also wait for each
-other's lock between the passes. Reassociation is allowed so that the loops become vector instructions: the order of additions then
-depends on the width of the processor's vectors, never on threads, workers or time.
+other's lock between the passes. Reassociation is allowed so that the loops become vector instructions: the order of
+additions then depends on the width of the processor's vectors, never on threads, workers or time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK = 2048
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first use; the result is kept on disk wherever there is a place to keep it."""
-    options = {"nogil": True, "fastmath": {"reassoc", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "nsz"}}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that may be written to, as in a read-only container

@@ -2,8 +2,8 @@
 
 While a column has few distinct values the memory is exact: every value with its count (or weight). Beyond
 that it is a t-digest (Dunning, "Computing extremely accurate quantiles using t-digests", 2019), kept by crick.
-A digest takes 116 ns for each value it is shown, 25 times the cost of decoding it, so it is never shown values: a sorted
-slice is cut into bins of equal rank and the digest sees the middle value of each, with the weight of the bin.
+A digest takes 116 ns for each value it is shown, 25 times the cost of decoding it, so it is never shown values: a
+sorted slice is cut into bins of equal rank, and the digest sees the middle value of each with the weight of the bin.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def merge_column(parts: Sequence[ColumnSummary]) -> ColumnSummary:
     exact = all(part.exact for part in parts)
     if exact:
         points, where = np.unique(np.concatenate([part.points for part in parts]), return_inverse=True)
-        weights = np.bincount(where, np.concatenate([part.weights for part in parts]), minlength=points.size)
+        masses = np.concatenate([part.weights for part in parts])
+        weights: Floats = np.bincount(where, masses, minlength=points.size).astype(np.float64)
         if points.size > EXACT_LIMIT:
             exact = False
             digest = TDigest(COMPRESSION)
@@ -137,8 +138,8 @@ def quantiles(summary: ColumnSummary, levels: Sequence[float]) -> Floats:
     """Values at some levels between 0 and 1; exact and linearly interpolated where the summary is exact.
 
     The linear quantile of n sorted values is the mean of their step function over the unit window that starts at
-    rank q (n - 1). Written like that it also holds for weights: whole weights are repeated rows, other weights are first
-    scaled to a mean of 1.
+    rank q (n - 1). Written like that it also holds for weights: whole weights are repeated rows, other weights are
+    first scaled to a mean of 1.
     """
     if summary.n == 0:
         return np.full(len(levels), np.nan)

@@ -122,7 +122,7 @@ def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, o
 
 
 def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:
-    """Weight of the finite values strictly below each threshold; zeros where the thresholds are NaN (an exact column)."""
+    """Weight of the finite values strictly below each threshold; zeros where thresholds are NaN (an exact column)."""
     from excir_dask.kernels.fused import below
 
     flat = thresholds.reshape(-1)

@@ -1,1 +1,1 @@
-"""Which rows and columns to read: where the files are, what they hold, how they are cut into slices, and how a slice is read."""
+"""Which rows and columns to read: where files are, what they hold, how they are cut, how a slice is read."""

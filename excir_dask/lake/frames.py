@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from excir_dask.errors import UsageError
 from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, Slice, fixed_columns
-from excir_dask.lake.schema import Column, Selection, describe_frame
+from excir_dask.lake.schema import Column, Selection, describe
 
 
 def is_pandas(lake: object) -> bool:
@@ -26,14 +26,14 @@ def is_dask(lake: object) -> bool:
 
 def frame_columns(frame: Any) -> dict[str, Column]:
     """Columns of a pandas or dask DataFrame."""
-    types: dict[str, pa.DataType] = {}
+    columns: dict[str, Column] = {}
     for name, dtype in frame.dtypes.items():
         if not isinstance(name, str):
             raise UsageError(f"the frame's column {name!r} is not named by a string; rename it with str(name)")
-        if name in types:
+        if name in columns:
             raise UsageError(f"the frame has two columns '{name}'; rename one of them")
-        types[name] = _arrow_type(dtype)
-    return describe_frame(types)
+        columns[name] = _column(name, dtype)
+    return columns
 
 
 def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
@@ -56,15 +56,29 @@ def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) ->
     return Plan(selection, budget, (tuple((piece,) for piece in slices),)), list(partitions)
 
 
-def _arrow_type(dtype: Any) -> pa.DataType:
+def _column(name: str, dtype: Any) -> Column:
+    kind = _arrow_type(dtype)
+    if kind is not None:
+        return describe(name, kind)
+    reason = "not known to hold numbers; if it does convert it with astype(float), else encode it as 0/1 columns"
+    return Column(name, (str(dtype),), reason, None)
+
+
+def _arrow_type(dtype: Any) -> pa.DataType | None:
+    """The type that the column would have in Parquet; None where that depends on its values."""
+    import pandas as pd
     import pandas.api.types as kinds
 
-    if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
-        return pa.from_numpy_dtype(dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return dtype.pyarrow_dtype
+    if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
+        return pa.string()
     if kinds.is_bool_dtype(dtype):
         return pa.bool_()
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf" and dtype.itemsize <= 8:
+        return pa.from_numpy_dtype(dtype)
     if kinds.is_numeric_dtype(dtype) and not kinds.is_complex_dtype(dtype):
         return pa.int64() if kinds.is_integer_dtype(dtype) else pa.float64()
     if kinds.is_datetime64_any_dtype(dtype):
         return pa.timestamp("ns")
-    return pa.string()
+    return pa.duration("ns") if kinds.is_timedelta64_dtype(dtype) else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -48,17 +51,28 @@ def locate(
     storage_options : mapping, optional
         Passed to fsspec for URLs (endpoint, anonymous access and so on).
     """
-    if isinstance(lake, str | os.PathLike):
-        name = os.fspath(lake)
-        filesystem, path = _filesystem(name, storage_options)
-        if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
-            return _from_glob(name, filesystem, path)
-        return _from_path(name, filesystem, path)
-    names = [os.fspath(item) for item in lake]
+    names = [os.fspath(lake)] if isinstance(lake, str | os.PathLike) else [os.fspath(item) for item in lake]
     if not names:
         raise UsageError("the list of files is empty; name at least one Parquet file")
+    try:
+        if not isinstance(lake, str | os.PathLike):
+            return _from_list(names, storage_options)
+        filesystem, path = _filesystem(names[0], storage_options)
+        if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
+            return _from_glob(names[0], filesystem, path)
+        return _from_path(names[0], filesystem, path)
+    except PermissionError as error:
+        raise LakeError(f"no permission to list {names[0]}: {error}; ask for read access to it") from error
+    except OSError as error:
+        raise LakeError(f"{names[0]} cannot be reached: {error}; check the address and the credentials") from error
+
+
+def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) -> Location:
     filesystem, _ = _filesystem(names[0], storage_options)
     paths = [_filesystem(item, storage_options)[1] for item in names]
+    path, times = Counter(paths).most_common(1)[0]
+    if times > 1:
+        raise UsageError(f"{path} is named {times} times in the list of files, so its rows would count {times} times")
     infos = filesystem.get_file_info(paths)
     for item, info in zip(names, infos, strict=True):
         if info.type != fs.FileType.File:
@@ -111,8 +125,10 @@ def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[f
     if not storage_options:
         try:
             return fs.FileSystem.from_uri(_escaped(name))
-        except (pa.ArrowInvalid, NotImplementedError):  # not one of pyarrow's own schemes
-            pass
+        except (pa.ArrowInvalid, NotImplementedError) as error:
+            if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
+                raise UsageError(f"cannot open {name}: {error}") from error
+            # not one of pyarrow's own schemes: fsspec may know it
     import fsspec
 
     try:
@@ -123,8 +139,13 @@ def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[f
 
 
 def _escaped(url: str) -> str:
-    """The characters of a glob are not allowed in a URI; pyarrow decodes them again."""
-    return url.replace("[", "%5B").replace("]", "%5D").replace("?", "%3F", 1) if "*" in url or "[" in url else url
+    """The characters of a glob are not allowed in a URI; pyarrow decodes them again. A '?' before 'option=' begins the query.
+
+    >>> _escaped("s3://bucket/lake/part-?.parquet?region=eu-west-1")
+    's3://bucket/lake/part-%3F.parquet?region=eu-west-1'
+    """
+    path, query = re.fullmatch(r"(.*?)(\?\w+=.*)?", url, re.DOTALL).groups(default="")  # type: ignore[union-attr]
+    return quote(path, safe="/:%*@=+,&~!$'();") + query
 
 
 def _hidden(relative: str) -> bool:
@@ -136,7 +157,7 @@ def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
 
 
 def _refuse_table_formats(name: str, filesystem: fs.FileSystem, path: str) -> None:
-    """A table format's folder also holds files of rows that were deleted: reading them all would be wrong without a word."""
+    """A table format's folder also holds files of deleted rows: reading them all would be wrong without a word."""
     for folder, kind in (("_delta_log", "Delta Lake"), ("metadata", "Iceberg")):
         inside = f"{path}/{folder}"
         if filesystem.get_file_info(inside).type != fs.FileType.Directory:

@@ -1,8 +1,8 @@
 """The only reader of bytes on a worker: from a slice to blocks of float64 columns.
 
-Columns are decoded a megabyte or more at a time and handed on one by one, so a slice never lies in memory as a whole. Reading a
-column at a time through a small buffer is also the fastest way: 4.6 ns a value, where whole row groups take 8 to 11
-because their memory is new each time.
+Columns are decoded a megabyte or more at a time and handed on one by one, so a slice never lies in memory as a whole.
+Reading a column at a time through a small buffer is also the fastest way: 4.6 ns a value, where whole row groups take 8
+to 11 because their memory is new each time.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
             while arrays:
                 yield arrays.pop()
 
-    return _block(layout, piece.rows, keep, read, columns(), piece.pieces[0].relative)
+    return _block(layout, piece.rows, keep, read(_fixed(layout)), columns(), piece.pieces[0].relative)
 
 
 def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
@@ -159,10 +159,8 @@ def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
             rows = table[0].size
             arrays = dict(zip(names, table, strict=True))
             keep = None if layout.sample.everything else layout.sample.keep(part.relative, group, rows, start)
-            yield _block(
-                layout, rows, keep, lambda wanted, a=arrays: [a[n] for n in wanted],
-                iter([arrays[name] for name in features]), part.relative,
-            )  # fmt: skip
+            fixed = [arrays[name] for name in _fixed(layout)]
+            yield _block(layout, rows, keep, fixed, (arrays[name] for name in features), part.relative)
             start += rows
 
 
@@ -174,7 +172,7 @@ def _block_of_frame(piece: Slice, layout: Layout, frame: Any) -> Block:
 
     keep = None if layout.sample.everything else layout.sample.keep(piece.part, 0, rows, piece.first_row)
     columns = (read([name])[0] for name in layout.features[piece.start : piece.stop])
-    return _block(layout, rows, keep, read, columns, piece.part)
+    return _block(layout, rows, keep, read(_fixed(layout)), columns, piece.part)
 
 
 def _fixed(layout: Layout) -> list[str]:
@@ -185,12 +183,11 @@ def _block(
     layout: Layout,
     rows: int,
     keep: NDArray[np.bool_] | None,
-    read: Callable[[Sequence[str]], list[Floats]],
+    fixed: list[Floats],
     columns: Iterator[Floats],
     where: str,
 ) -> Block:
     """Leave out the rows that do not count: outside the sample, without an output, without a weight."""
-    fixed = read(_fixed(layout))
     outputs = fixed[: len(layout.outputs)]
     weights = fixed[-1] if layout.weight else None
     sampled = np.ones(rows, dtype=bool) if keep is None else keep

@@ -1,7 +1,7 @@
 """Nested row fractions: which rows a run keeps.
 
-A row's draw depends only on the seed, its file's path below the lake's root, its row group and its place there. Slicing,
-workers, retries and resumed runs cannot change it, and the rows kept at 0.2 are among those kept at 0.4.
+A row's draw depends only on the seed, its file's path below the lake's root, its row group and its place there.
+Slicing, workers, retries and resumed runs cannot change it, and the rows kept at 0.2 are among those kept at 0.4.
 """
 
 from __future__ import annotations

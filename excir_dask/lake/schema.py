@@ -64,9 +64,9 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
     return found
 
 
-def describe_frame(types: Mapping[str, pa.DataType]) -> dict[str, Column]:
-    """The same for a frame, whose columns have one type each."""
-    return {name: Column(name, (str(kind),), _not_a_number(kind), None) for name, kind in types.items()}
+def describe(name: str, kind: pa.DataType) -> Column:
+    """A column of one type, as in a frame."""
+    return Column(name, (str(kind),), _not_a_number(kind), None)
 
 
 def select(
@@ -130,7 +130,7 @@ def _require(columns: Mapping[str, Column], name: str, role: str) -> None:
 def _match(
     columns: Mapping[str, Column], features: str | Sequence[str] | None, reserved: Sequence[str]
 ) -> tuple[list[str], set[str]]:
-    """Names that the patterns leave, in lake order (in the order asked for where all are plain names), and those named plainly."""
+    """Names that the patterns leave (plain names first, as asked for, then lake order), and those named plainly."""
     patterns = [features] if isinstance(features, str) else list(features or [])
     keep = [pattern for pattern in patterns if not pattern.startswith("!")]
     drop = [pattern[1:] for pattern in patterns if pattern.startswith("!")]

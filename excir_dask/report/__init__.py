@@ -1,0 +1,1 @@
+"""Ways to look at an explanation: plots, and the picture of the README."""

@@ -1,0 +1,103 @@
+"""The command line as a user types it: a process, its two streams and its exit code."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import oracle
+from excir_dask import Explanation
+
+
+def excir(*arguments: object, cwd: object = None) -> subprocess.CompletedProcess[str]:
+    code = "from excir_dask.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300
+    )
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((2000, 4)), columns=["rpm", "torque", "speed", "noise"])
+    frame = frame.assign(city="x", pred=2 * frame["rpm"] - frame["speed"])
+    return oracle.write_lake(tmp_path_factory.mktemp("cli") / "lake", frame, 3)
+
+
+def test_explain_prints_a_ranking_and_saves_it(lake, tmp_path):
+    done = excir("explain", lake, "--output", "pred", "--group", "engine=rpm,torque", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["1", "rpm", "▲"] in [line[:3] for line in lines]
+    assert ["2", "speed", "▼"] in [line[:3] for line in lines]
+    assert "engine" in done.stdout
+    saved = Explanation.load(tmp_path / "out")
+    assert saved.top(1)["feature"].tolist() == ["rpm"]
+    assert saved.groups["group"].tolist() == ["engine"]
+
+
+def test_json_is_the_last_line_and_alone_on_standard_output(lake):
+    done = excir("explain", lake, "--output", "pred", "--fraction", "0.5", "--json", "--features", "rpm,sp*")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    found = json.loads(line)
+    assert [row["feature"] for row in found["top"]["pred"]] == ["rpm", "speed"]
+    assert 800 < found["rows"]["used"] < 1200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--output", "prde"], 3, "did you mean 'pred'"),
+        ([], 2, "--output"),
+        (["--output", "pred", "--group", "engine"], 2, "NAME=a,b,c"),
+        (["--output", "pred", "--group", "g=rpm", "--group", "g=speed"], 2, "given twice"),
+        (["--output", "pred", "--group", "g=rmp"], 2, "did you mean 'rpm'"),
+        (["--output", "pred", "--fraction", "2"], 2, "at most 1"),
+        (["--output", "pred", "--features", "city"], 3, "encode it first"),
+        (["--output", "pred", "--budget", "1kB"], 2, "at least 1 MiB"),
+        (["--output", "pred", "--scheduler", "127.0.0.1:9"], 75, "no scheduler answers"),
+        (["--output", "pred", "--frobnicate"], 2, "No such option"),
+    ],
+)
+def test_mistakes_are_one_clear_line_and_an_exit_code(lake, arguments, code, message):
+    done = excir("explain", lake, *arguments)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_lake_that_is_not_there_is_an_error(tmp_path):
+    done = excir("explain", tmp_path / "nowhere", "--output", "y")
+    assert done.returncode == 3
+    assert "does not exist" in done.stderr
+
+
+def test_an_existing_folder_is_refused_before_any_work(lake, tmp_path):
+    (tmp_path / "out").mkdir()
+    done = excir("explain", lake, "--output", "pred", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "exists already" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["plan", "-h"], ["demo", "--help"]])
+def test_help_teaches(arguments):
+    done = excir(*arguments)
+    assert done.returncode == 0
+    assert "excir" in done.stdout
+
+
+def test_dask_knows_the_command(lake):
+    from importlib.metadata import entry_points
+
+    names = {entry.name: entry.value for entry in entry_points(group="dask_cli")}
+    assert names.get("excir") == "excir_dask.cli:excir"
+    done = subprocess.run(
+        [sys.executable, "-m", "dask", "excir", "plan", str(lake)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2,000" in done.stdout

@@ -1,0 +1,120 @@
+"""The result object: what it shows, and that saving is all or nothing."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from excir_dask import Explanation, explain
+from excir_dask.errors import LakeError, UsageError
+
+
+@pytest.fixture
+def explanation(synchronous):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((300, 20)), columns=[f"f{j:02d}" for j in range(20)])
+    frame["f05"] = np.nan
+    frame = frame.assign(city="x", y=frame["f03"] - frame["f04"], z=frame["f01"])
+    return explain(frame, output=["y", "z"], groups={"pair": ["f03", "f04"], "<b>": ["f01"]})
+
+
+def test_tables_have_the_documented_columns(explanation):
+    assert explanation.features.columns.tolist() == [
+        "output", "feature", "cir", "strength", "direction", "rank", "stderr", "n", "missing", "n_eff",
+        "center", "q25", "q75", "scale", "numerator", "denominator", "center_bound", "flag",
+    ]  # fmt: skip
+    assert explanation.groups.columns.tolist() == [
+        "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
+        "numerator", "denominator", "members",
+    ]  # fmt: skip
+
+
+def test_top_is_the_best_of_one_output(explanation):
+    assert set(explanation.top(2)["feature"]) == {"f03", "f04"}
+    assert explanation.top(1, "z")["feature"].tolist() == ["f01"]
+    assert explanation.top(3)["rank"].tolist() == [1, 2, 3]
+    with pytest.raises(UsageError, match="no output 'q'"):
+        explanation.top(3, "q")
+
+
+def test_saving_and_loading_keeps_everything(explanation, tmp_path):
+    folder = explanation.save(tmp_path / "out")
+    again = Explanation.load(folder)
+    pd.testing.assert_frame_equal(again.features, explanation.features)
+    pd.testing.assert_frame_equal(again.groups, explanation.groups)
+    assert again.to_json() == explanation.to_json()
+    assert again.provenance == explanation.provenance
+    assert str(again) == str(explanation)
+    regrouped = again.regroup({"one": ["f01", "f02"]})
+    pd.testing.assert_frame_equal(regrouped.groups, explanation.regroup({"one": ["f01", "f02"]}).groups)
+
+
+def test_an_explanation_without_groups_is_saved_and_loaded(explanation, tmp_path):
+    bare = explanation.regroup({})
+    assert Explanation.load(bare.save(tmp_path / "out")).groups.empty
+
+
+def test_a_folder_is_never_overwritten_by_mistake(explanation, tmp_path):
+    explanation.save(tmp_path / "out")
+    with pytest.raises(UsageError, match="exists already"):
+        explanation.save(tmp_path / "out")
+    explanation.save(tmp_path / "out", overwrite=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="not an explanation's folder"):
+        explanation.save(tmp_path / "mine", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]
+
+
+def test_a_failed_save_leaves_nothing_and_loses_nothing(explanation, tmp_path, monkeypatch):
+    explanation.save(tmp_path / "out")
+    before = (tmp_path / "out" / "explanation.json").read_bytes()
+    full = OSError("no space left on device")
+
+    def fail(self):
+        raise full
+
+    monkeypatch.setattr(Explanation, "to_json", fail)
+    for target in ("out", "new"):
+        with pytest.raises(OSError, match="no space"):
+            explanation.save(tmp_path / target, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out" / "explanation.json").read_bytes() == before
+
+
+def test_a_changed_or_incomplete_folder_is_not_loaded(explanation, tmp_path):
+    folder = explanation.save(tmp_path / "out")
+    text = (folder / "explanation.json").read_text()
+    (folder / "explanation.json").write_text(text.replace("0.", "1.", 1))
+    with pytest.raises(LakeError, match="changed since"):
+        Explanation.load(folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(LakeError, match="not a saved explanation"):
+        Explanation.load(folder)
+
+
+def test_the_json_is_plain_json_without_times_or_paths(explanation):
+    content = json.loads(explanation.to_json())
+    assert content["format"] == "excir-explanation"
+    assert set(content) == {"format", "version", "facts", "outputs", "features", "groups"}
+    assert len(content["features"]) == 40
+    assert content["features"][-1]["center"] is None or "NaN" not in explanation.to_json()
+    assert "seconds" not in explanation.to_json()
+
+
+def test_the_text_shows_ranking_groups_and_what_was_left_out(explanation):
+    text = str(explanation)
+    assert "300 rows, 20 features, 2 outputs" in text
+    assert "... and 5 more" in text
+    assert "pair" in text
+    assert "█" in text
+    assert "1 columns are not numbers and were left out: city" in text
+    assert "all missing: f05" in text
+
+
+def test_the_html_escapes_names(explanation):
+    html = explanation._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b></td>" not in html
+    assert html.count("<table>") == 4

@@ -1,0 +1,82 @@
+"""The folders are the layers: imports point one way only, and importing the package stays cheap."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import excir_dask
+
+ROOT = Path(excir_dask.__file__).parent
+
+# what each part may import of the package, beside itself and errors
+ALLOWED = {
+    "kernels": set(),
+    "lake": set(),
+    "outputs": set(),
+    "graph": {"kernels", "lake", "outputs"},
+    "tables": {"kernels"},
+    "display": {"explanation"},
+    "explanation": {"kernels", "tables", "display", "report"},
+    "report": {"explanation", "display", "demo"},
+    "clusters": {"graph"},
+    "explain": {"kernels", "lake", "outputs", "graph", "tables", "explanation", "clusters", "version"},
+    "survey": {"lake", "explain"},
+    "demo": {"explain", "explanation", "display"},
+    "cli": {"explain", "explanation", "display", "survey", "demo", "version"},
+    "__init__": {"explain", "explanation", "version"},
+    "errors": set(),
+    "version": set(),
+}
+HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "dask.dataframe")
+
+
+def parts() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in ROOT.rglob("*.py"):
+        relative = path.relative_to(ROOT)
+        found.setdefault(relative.parts[0].removesuffix(".py"), []).append(path)
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "excir_dask":
+            below = node.module.split(".")[1:]
+            names |= {below[0]} if below else {alias.name for alias in node.names}
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("excir_dask.")}
+    return names
+
+
+@pytest.mark.parametrize("part", sorted(parts()))
+def test_imports_point_one_way(part):
+    assert part in ALLOWED, f"say in ALLOWED what '{part}' may import"
+    for path in parts()[part]:
+        extra = imported(path) - ALLOWED[part] - {part, "errors"}
+        assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
+
+
+@pytest.mark.parametrize("part", ["kernels", "lake", "outputs"])
+def test_the_lower_layers_know_nothing_of_dask(part):
+    for path in parts()[part]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not [m for m in modules if m.split(".")[0] in ("dask", "distributed")], path
+
+
+def test_importing_the_package_brings_nothing_heavy_along():
+    code = f"import sys, excir_dask; print([name for name in {HEAVY!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_modules_stay_small():
+    for paths in parts().values():
+        for path in paths:
+            lines = path.read_text(encoding="utf-8").count("\n")
+            assert lines <= 350, f"{path.relative_to(ROOT)} has {lines} lines"
