@@ -71,7 +71,12 @@ def notes(explanation: Explanation) -> list[str]:
     left_out = explanation.facts["left_out"]
     if left_out:
         shown = ", ".join(list(left_out)[:8]) + (", ..." if len(left_out) > 8 else "")
-        found.append(f"note: {len(left_out)} columns are not numbers and were left out: {shown}")
+        what = (
+            "1 column is not a number and was"
+            if len(left_out) == 1
+            else f"{len(left_out)} columns are not numbers and were"
+        )
+        found.append(f"note: {what} left out: {shown}")
     flagged = explanation.features[explanation.features["flag"] != ""]
     for flag, table in flagged.groupby("flag"):
         names = list(dict.fromkeys(table["feature"]))

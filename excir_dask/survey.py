@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from excir_dask.errors import SchemaError
+from excir_dask.errors import LakeError, SchemaError
 from excir_dask.explain import parse_bytes
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
@@ -35,7 +35,7 @@ class Survey:
     slices: int
     slice_bytes: int
     """decoded bytes of the largest slice: what each thread needs on top of the process itself"""
-    problem: SchemaError | None
+    problem: LakeError | None
     """what would stop a run"""
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,16 +70,19 @@ def survey(
     budget: int | str = "128MiB",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Survey:
-    """Plan a run without reading data. Schema problems are part of the answer, not errors."""
+    """Plan a run without reading data. What would stop the run is part of the answer, not an error."""
     snapshot = take_snapshot(locate(lake, storage_options))
     columns = describe_columns(snapshot)
-    problem = selection = plan = None
+    selection = plan = None
+    problem: LakeError | None = None
     try:
         selection = select(columns, outputs, weights, features)
     except SchemaError as error:
         problem = error
     if selection is not None and snapshot.rows:
         plan = make_plan(snapshot, selection, parse_bytes(budget))
+    elif selection is not None:
+        problem = LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
     usable = [column for column in columns.values() if column.unusable is None and column.conflict is None]
     return Survey(
         lake=snapshot.location.name,

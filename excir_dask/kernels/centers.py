@@ -138,7 +138,7 @@ class CenterErrors:
     bound: Floats
     """largest possible distance; a fact, rounding apart"""
     widened: NDArray[np.bool_]
-    """the exact quantile lay outside the narrow thresholds, so wider ones decided"""
+    """the exact quantile lay outside all thresholds, so the column's smallest or largest value decided"""
 
 
 def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Floats) -> CenterErrors:
@@ -182,7 +182,7 @@ class _Enclosure:
     upto: float
     """weight of the values below ``high``"""
     wide: bool
-    """the nearest pair of thresholds does not enclose the quantile"""
+    """not even the outer pair of thresholds encloses the quantile, so the column's own limits stand in"""
 
 
 def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) -> _Enclosure:
@@ -192,16 +192,16 @@ def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) ->
     low, under, high, upto = float(stats.low[i]), 0.0, float(stats.high[i]), weight
     lower = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d < 0]
     upper = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d > 0]
-    under_narrow = over_narrow = False
-    for nearness, (t, b) in enumerate(reversed(lower)):
+    found = 0
+    for t, b in reversed(lower):
         if b * scale + slack <= rank:
-            low, under, under_narrow = float(t), float(b), nearness == 0
+            low, under, found = float(t), float(b), found + 1
             break
-    for nearness, (t, b) in enumerate(upper):
+    for t, b in upper:
         if b * scale - slack >= rank + 1.0:
-            high, upto, over_narrow = float(t), float(b), nearness == 0
+            high, upto, found = float(t), float(b), found + 1
             break
-    return _Enclosure(low, high, under, upto, wide=not (under_narrow and over_narrow))
+    return _Enclosure(low, high, under, upto, wide=found < 2)
 
 
 def _trimmed_error(center: float, first: _Enclosure, third: _Enclosure, span: float) -> float:

@@ -64,7 +64,7 @@ def products(x: Floats, center: float, moves: Floats, weights: Floats, found: Fl
 
 @_compiled
 def below(x: Floats, thresholds: Floats, weights: Floats, found: Floats) -> None:
-    """Add the weight of the finite values strictly below each threshold to ``found``; ``weights`` empty for ones."""
+    """Add the weight of the values strictly below each threshold to ``found``; ``weights`` empty for ones."""
     for start in range(0, x.size, BLOCK):
         stop = min(start + BLOCK, x.size)
         for t in range(thresholds.size):
@@ -72,10 +72,10 @@ def below(x: Floats, thresholds: Floats, weights: Floats, found: Floats) -> None
             if weights.size:
                 weight = 0.0
                 for i in range(start, stop):
-                    weight += weights[i] if -np.inf < x[i] < threshold else 0.0
+                    weight += weights[i] if x[i] < threshold else 0.0
                 found[t] += weight
             else:
                 count = 0
                 for i in range(start, stop):
-                    count += -np.inf < x[i] < threshold
+                    count += x[i] < threshold
                 found[t] += count

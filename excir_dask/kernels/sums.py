@@ -109,20 +109,21 @@ def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, o
     below = np.zeros(centers.thresholds.shape)
     for j, x in enumerate(columns):
         center = float(centers.center[j])
-        below[j] = count_below(x, centers.thresholds[j], side)
         if centers.missing[j]:
             present = np.isfinite(x)
             abs_y[:, j], weight[j] = side.over(present)
+            below[j] = count_below(np.where(present, x, np.nan), centers.thresholds[j], side)
             x = np.where(present, x, center)  # moves by nothing, so it adds nothing
         else:
             abs_y[:, j], weight[j] = side.abs_y, side.weight
+            below[j] = count_below(x, centers.thresholds[j], side)
         abs_x[j] = products(x, center, side.moves, side.weights, found[j])
     numerator, denominator, squares, signed_squares = np.moveaxis(found, 0, 2)
     return Sums(numerator, denominator, squares, signed_squares, abs_y, abs_x, weight, below, output_below)
 
 
 def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:
-    """Weight of the finite values strictly below each threshold; zeros where thresholds are NaN (an exact column)."""
+    """Weight of the values strictly below each threshold (NaN is below none); zeros where an exact column has none."""
     from excir_dask.kernels.fused import below
 
     flat = thresholds.reshape(-1)

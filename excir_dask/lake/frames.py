@@ -60,7 +60,7 @@ def _column(name: str, dtype: Any) -> Column:
     kind = _arrow_type(dtype)
     if kind is not None:
         return describe(name, kind)
-    reason = "not known to hold numbers; if it does convert it with astype(float), else encode it as 0/1 columns"
+    reason = f"of dtype {dtype}, not known as a number; use astype(float) if it holds numbers, else 0/1 columns"
     return Column(name, (str(dtype),), reason, None)
 
 

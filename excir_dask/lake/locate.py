@@ -91,9 +91,7 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str) -> Location:
         raise LakeError(f"{name} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
     _refuse_table_formats(name, filesystem, path)
     found = [
-        child
-        for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-        if child.type == fs.FileType.File and not _hidden(posixpath.relpath(child.path, path))
+        child for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True)) if _is_data(child, path)
     ]
     if not found:
         raise LakeError(f"{name} holds no Parquet files (names that begin with '_' or '.' are left out)")
@@ -107,9 +105,7 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
     root = posixpath.dirname(stem)
     matches = ArrowFSWrapper(filesystem).glob(pattern)
     found = [
-        info
-        for info in (filesystem.get_file_info(sorted(matches)) if matches else [])
-        if info.type == fs.FileType.File and not _hidden(posixpath.relpath(info.path, root or "."))
+        info for info in (filesystem.get_file_info(sorted(matches)) if matches else []) if _is_data(info, root or ".")
     ]
     if not found:
         raise LakeError(f"no file matches {name} (names that begin with '_' or '.' are left out)")
@@ -139,7 +135,7 @@ def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[f
 
 
 def _escaped(url: str) -> str:
-    """The characters of a glob are not allowed in a URI; pyarrow decodes them again. A '?' before 'option=' begins the query.
+    """Glob characters are not allowed in a URI; pyarrow decodes them again. A '?' before 'option=' begins the query.
 
     >>> _escaped("s3://bucket/lake/part-?.parquet?region=eu-west-1")
     's3://bucket/lake/part-%3F.parquet?region=eu-west-1'
@@ -148,8 +144,11 @@ def _escaped(url: str) -> str:
     return quote(path, safe="/:%*@=+,&~!$'();") + query
 
 
-def _hidden(relative: str) -> bool:
-    return any(part.startswith(("_", ".")) and part not in (".", "..") for part in relative.split("/"))
+def _is_data(info: fs.FileInfo, root: str) -> bool:
+    """A file whose name below the root is not hidden; object stores mark folders by empty files that end with '/'."""
+    parts = posixpath.relpath(info.path, root).split("/")
+    hidden = any(part.startswith(("_", ".")) and part not in (".", "..") for part in parts)
+    return info.type == fs.FileType.File and not info.path.endswith("/") and not hidden
 
 
 def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
@@ -158,15 +157,15 @@ def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
 
 def _refuse_table_formats(name: str, filesystem: fs.FileSystem, path: str) -> None:
     """A table format's folder also holds files of deleted rows: reading them all would be wrong without a word."""
-    for folder, kind in (("_delta_log", "Delta Lake"), ("metadata", "Iceberg")):
+    for folder, kind in (("_delta_log", "a Delta Lake"), ("metadata", "an Iceberg")):
         inside = f"{path}/{folder}"
         if filesystem.get_file_info(inside).type != fs.FileType.Directory:
             continue
-        if kind == "Iceberg" and not any(
+        if folder == "metadata" and not any(
             info.path.endswith(".metadata.json") for info in filesystem.get_file_info(fs.FileSelector(inside))
         ):
             continue
         raise LakeError(
-            f"{name} is a {kind} table, whose folder may hold files with deleted rows; "
+            f"{name} is {kind} table, whose folder may hold files with deleted rows; "
             "pass the list of files of the version you want to explain"
         )

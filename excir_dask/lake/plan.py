@@ -23,6 +23,12 @@ BLOCK_COLUMNS = 256
 SPAN_FILES = 64
 """files in one span: each is open while its slice is read"""
 
+_LEAST_SLICES = 32
+"""slices that a lake is cut into at least, as long as they are not smaller than the next figure"""
+
+_SMALL_SLICE = 16 * 2**20
+"""decoded bytes below which cutting finer costs more than it gains"""
+
 _STREAM_COLUMNS = 8
 """columns of a slice that is streamed: each holds some megabytes of pages"""
 
@@ -111,13 +117,16 @@ def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BU
     blocks = column_blocks(len(selection.features))
     width = max(stop - start for start, stop in blocks)
     fixed = fixed_columns(selection)
-    spans = list(_spans(snapshot, selection, max(budget // (_VALUE * (width + fixed)), 1)))
+    # a small lake is cut finer than the budget asks for, so that several threads have something to do
+    whole = _VALUE * snapshot.rows * (len(selection.features) + fixed)
+    size = min(budget, max(whole // _LEAST_SLICES, _SMALL_SLICE))
+    spans = list(_spans(snapshot, selection, max(size // (_VALUE * (width + fixed)), 1)))
     return Plan(
         selection,
         budget,
         tuple(
             tuple(
-                tuple(_slices(number, pieces, start, stop, lead=start == 0, budget=budget, fixed=fixed))
+                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, fixed=fixed))
                 for number, pieces in enumerate(spans)
             )
             for start, stop in blocks
@@ -131,8 +140,7 @@ def column_blocks(features: int) -> list[tuple[int, int]]:
     >>> column_blocks(600)
     [(0, 200), (200, 400), (400, 600)]
     """
-    count = -(-features // BLOCK_COLUMNS)
-    return [(features * i // count, features * (i + 1) // count) for i in range(count)]
+    return _even(0, features, BLOCK_COLUMNS)
 
 
 def fixed_columns(selection: Selection) -> int:
@@ -173,18 +181,26 @@ def _runs(file: LakeFile, most_rows: int) -> Iterator[tuple[int, ...]]:
 
 
 def _slices(
-    number: int, pieces: Sequence[Piece], start: int, stop: int, *, lead: bool, budget: int, fixed: int
+    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, fixed: int
 ) -> Iterator[Slice]:
+    """The columns ``start`` to ``stop`` of a span, in slices of about ``size`` bytes and never more than ``budget``."""
     rows = sum(sum(piece.rows) for piece in pieces)
-    batch_rows = None
-    width = budget // (_VALUE * rows) - fixed
+    width, batch_rows = size // (_VALUE * rows) - fixed, None
     if width < 1:
-        width = min(_STREAM_COLUMNS, stop - start)
-        batch_rows = max(budget // (_VALUE * (width + fixed)), 1)
-    for first in range(start, stop, width):
-        yield Slice(
-            number, rows, first, min(first + width, stop), lead and first == start, tuple(pieces), batch_rows=batch_rows
-        )
+        if _VALUE * rows * (1 + fixed) <= budget:
+            width = 1
+        else:
+            width = min(_STREAM_COLUMNS, stop - start)
+            batch_rows = max(budget // (_VALUE * (width + fixed)), 1)
+    for first, last in _even(start, stop, width):
+        yield Slice(number, rows, first, last, first == 0, tuple(pieces), batch_rows=batch_rows)
+
+
+def _even(start: int, stop: int, most: int) -> list[tuple[int, int]]:
+    """Ranges of about equal length that cover ``start`` to ``stop``, none longer than ``most``."""
+    count = -(-(stop - start) // most)
+    edges = [start + (stop - start) * i // count for i in range(count + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
 
 
 def _number(value: int | float | str | None) -> float:

@@ -11,20 +11,19 @@ import ctypes
 import ctypes.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-import pyarrow.types as pt
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from excir_dask.errors import DataError, LakeChangedError, ReadError
-from excir_dask.lake.plan import Piece, Slice
+from excir_dask.errors import DataError
+from excir_dask.lake.pieces import OpenFiles
+from excir_dask.lake.plan import Slice
 from excir_dask.lake.sample import Sample
 
 Floats = NDArray[np.float64]
@@ -32,8 +31,8 @@ Floats = NDArray[np.float64]
 _READ_BYTES = 2**20
 """decoded bytes that one read of one file should bring at least, from a local disk"""
 
-_REMOTE_READ_BYTES = 16 * 2**20
-"""the same from an object store, where a request takes milliseconds"""
+_MOST_READ_BYTES = 16 * 2**20
+"""decoded bytes that are held at once, if a single column is not larger; object stores are asked for that much"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,12 @@ class Layout:
     outputs: tuple[str, ...]
     weight: str | None
     sample: Sample
+    open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
+
+    @property
+    def place(self) -> fs.FileSystem:
+        assert self.filesystem is not None, "a frame is not read from files"
+        return self.filesystem
 
 
 @dataclass(frozen=True)
@@ -120,21 +125,31 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
-    readers = [_PieceReader(part, layout.filesystem, stack) for part in piece.pieces]
+    readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.pieces]
 
     def read(names: Sequence[str]) -> list[Floats]:
-        tables = [reader.read(names) for reader in readers]
-        return [tables[0][i] if len(tables) == 1 else np.concatenate([t[i] for t in tables]) for i in range(len(names))]
+        if len(readers) == 1:
+            return readers[0].read(names)
+        filled = np.empty((len(names), piece.rows))
+        at = 0
+        for reader in readers:
+            for i, array in enumerate(reader.read(names)):
+                filled[i, at : at + array.size] = array
+            at += reader.rows
+        return list(filled)
 
-    draws = [
-        layout.sample.keep(part.relative, group, rows)
-        for part in piece.pieces
-        for group, rows in zip(part.row_groups, part.rows, strict=True)
-    ]
-    keep = None if layout.sample.everything else np.concatenate(draws)
+    keep = None
+    if not layout.sample.everything:
+        draws = [
+            layout.sample.keep(part.relative, group, rows)
+            for part in piece.pieces
+            for group, rows in zip(part.row_groups, part.rows, strict=True)
+        ]
+        keep = np.concatenate(draws)
     names = layout.features[piece.start : piece.stop]
-    least = _READ_BYTES if isinstance(layout.filesystem, fs.LocalFileSystem) else _REMOTE_READ_BYTES
-    at_once = -(-least // (8 * min(sum(part.rows) for part in piece.pieces)))
+    least = _READ_BYTES if isinstance(layout.filesystem, fs.LocalFileSystem) else _MOST_READ_BYTES
+    wanted = -(-least // (8 * min(reader.rows for reader in readers)))
+    at_once = max(min(wanted, _MOST_READ_BYTES // (8 * piece.rows)), 1)
 
     def columns() -> Iterator[Floats]:
         for first in range(0, len(names), at_once):
@@ -143,7 +158,8 @@ def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
             while arrays:
                 yield arrays.pop()
 
-    return _block(layout, piece.rows, keep, read(_fixed(layout)), columns(), piece.pieces[0].relative)
+    parts = [(part.relative, sum(part.rows)) for part in piece.pieces]
+    return _block(layout, piece.rows, keep, read(_fixed(layout)), columns(), parts)
 
 
 def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
@@ -152,15 +168,14 @@ def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
     (group,) = part.row_groups
     features = layout.features[piece.start : piece.stop]
     names = list(dict.fromkeys([*_fixed(layout), *features]))
-    with ExitStack() as stack:
-        reader = _PieceReader(part, layout.filesystem, stack)
+    with layout.open_files.borrow(part, layout.place) as reader:
         start = 0
         for table in reader.batches(names, piece.batch_rows or part.rows[0]):
             rows = table[0].size
             arrays = dict(zip(names, table, strict=True))
             keep = None if layout.sample.everything else layout.sample.keep(part.relative, group, rows, start)
             fixed = [arrays[name] for name in _fixed(layout)]
-            yield _block(layout, rows, keep, fixed, (arrays[name] for name in features), part.relative)
+            yield _block(layout, rows, keep, fixed, (arrays[name] for name in features), [(part.relative, rows)])
             start += rows
 
 
@@ -172,7 +187,7 @@ def _block_of_frame(piece: Slice, layout: Layout, frame: Any) -> Block:
 
     keep = None if layout.sample.everything else layout.sample.keep(piece.part, 0, rows, piece.first_row)
     columns = (read([name])[0] for name in layout.features[piece.start : piece.stop])
-    return _block(layout, rows, keep, read(_fixed(layout)), columns, piece.part)
+    return _block(layout, rows, keep, read(_fixed(layout)), columns, [(piece.part, rows)])
 
 
 def _fixed(layout: Layout) -> list[str]:
@@ -185,7 +200,7 @@ def _block(
     keep: NDArray[np.bool_] | None,
     fixed: list[Floats],
     columns: Iterator[Floats],
-    where: str,
+    parts: Sequence[tuple[str, int]],
 ) -> Block:
     """Leave out the rows that do not count: outside the sample, without an output, without a weight."""
     outputs = fixed[: len(layout.outputs)]
@@ -196,7 +211,9 @@ def _block(
         complete &= np.isfinite(y)
     used = complete
     if weights is not None:
-        if np.any(weights[complete] < 0):
+        negative = complete & (weights < 0)
+        if negative.any():
+            where = parts[int(np.searchsorted(np.cumsum([n for _, n in parts]), negative.argmax(), side="right"))][0]
             raise DataError(f"column '{layout.weight}' (weights) has negative values, for instance in {where}")
         used = complete & np.isfinite(weights) & (weights > 0)
     counts = RowCounts(
@@ -213,74 +230,3 @@ def _block(
         None if weights is None else weights[used],
         (x[used] for x in columns),
     )
-
-
-class _PieceReader:
-    """One open file, checked to be the one that was planned."""
-
-    def __init__(self, piece: Piece, filesystem: fs.FileSystem | None, stack: ExitStack):
-        assert filesystem is not None
-        self.piece = piece
-        self.keys = dict(piece.keys)
-        local = isinstance(filesystem, fs.LocalFileSystem)
-
-        with self._naming():
-            source = filesystem.open_input_file(piece.path)
-            stack.callback(source.close)
-            size = source.size()
-            if size != piece.size:
-                raise LakeChangedError(
-                    f"{piece.relative} had {piece.size} bytes when the run was planned and has {size} now; run again"
-                )
-            # a small read buffer holds one page of a column; object stores need whole chunks in few requests
-            self.file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=2**20 if local else 0)
-        planned = dict(zip(piece.row_groups, piece.rows, strict=True))
-        metadata = self.file.metadata
-        for group, rows in planned.items():
-            if group >= metadata.num_row_groups or metadata.row_group(group).num_rows != rows:
-                raise LakeChangedError(
-                    f"{piece.relative} has other row groups than when the run was planned; run again"
-                )
-
-    def read(self, names: Sequence[str]) -> list[Floats]:
-        inside = [name for name in names if name not in self.keys]
-        table = None
-        if inside:
-            with self._naming():
-                table = self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
-        return self._arrays(names, table, sum(self.piece.rows))
-
-    def batches(self, names: Sequence[str], rows: int) -> Iterator[list[Floats]]:
-        inside = [name for name in names if name not in self.keys]
-        groups = list(self.piece.row_groups)
-        with self._naming():
-            for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
-                yield self._arrays(names, pa.Table.from_batches([batch]), batch.num_rows)
-
-    def _arrays(self, names: Sequence[str], table: pa.Table | None, rows: int) -> list[Floats]:
-        return [
-            np.full(rows, self.keys[name]) if name in self.keys or table is None else _float64(table.column(name))
-            for name in names
-        ]
-
-    @contextmanager
-    def _naming(self) -> Iterator[None]:
-        """Errors name the file and tell what may pass (the network) from what will not (a file that is gone)."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise LakeChangedError(f"{self.piece.relative} was removed during the run; run again") from error
-        except (PermissionError, pa.ArrowInvalid) as error:
-            raise DataError(f"{self.piece.relative} cannot be read: {error}") from error
-        except OSError as error:
-            raise ReadError(f"{self.piece.relative} cannot be read: {error}") from error
-
-
-def _float64(column: pa.ChunkedArray) -> Floats:
-    if pt.is_null(column.type):
-        return np.full(len(column), np.nan)
-    if not pt.is_float64(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    if column.num_chunks == 1 and column.null_count == 0:
-        return column.chunk(0).to_numpy()
-    return column.to_numpy()

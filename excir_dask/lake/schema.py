@@ -16,6 +16,11 @@ import pyarrow.types as pt
 from excir_dask.errors import SchemaError, UsageError, nearest
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
+_TEXT = (
+    pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_dictionary,
+    pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size_binary,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Column:
@@ -189,7 +194,7 @@ def _not_a_number(kind: pa.DataType) -> str | None:
         return None
     if pt.is_temporal(kind):
         return f"a time ({kind}), not a number; write it as a number first, for instance seconds since a fixed day"
-    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_dictionary(kind):
+    if any(is_text(kind) for is_text in _TEXT):
         return f"text or categories ({kind}), not a number; encode it first, for instance one 0/1 column a category"
     if pt.is_nested(kind):
         return f"nested ({kind}), not a number; write its parts as columns of their own"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +11,13 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from excir_dask.errors import LakeError
+from excir_dask.errors import LakeChangedError, LakeError
 from excir_dask.lake.locate import Location
 
 _FOOTER_THREADS = 16
+
+_ATTEMPTS = 4
+"""times that a footer is read before an I/O error counts"""
 
 
 @dataclass(frozen=True)
@@ -93,20 +97,31 @@ def take_snapshot(location: Location) -> Snapshot:
 
 
 def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
-    try:
-        with location.filesystem.open_input_file(path) as source:
-            metadata = pq.read_metadata(source)
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
-    except PermissionError as error:
-        raise LakeError(
-            f"no permission to read {path}; ask for read access to it or leave it out with a glob"
-        ) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise LakeError(
-            f"{path} ({size} bytes) cannot be read as Parquet: {error}; "
-            "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
-        ) from error
-    return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with location.filesystem.open_input_file(path) as source:
+                metadata = pq.read_metadata(source)
+            schema = metadata.schema.to_arrow_schema().remove_metadata()
+            return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        except PermissionError as error:
+            raise LakeError(
+                f"no permission to read {path}; ask for read access to it or leave it out with a glob"
+            ) from error
+        except FileNotFoundError as error:
+            raise LakeChangedError(f"{path} was removed while the lake was listed; run again") from error
+        except (ValueError, NotImplementedError) as error:  # pyarrow's own, or a column name that is not UTF-8
+            raise LakeError(
+                f"{path} ({size} bytes) cannot be read as Parquet: {error}; "
+                "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
+            ) from error
+        except OSError as error:  # a broken connection may pass; a broken footer may raise the same
+            if attempt == _ATTEMPTS:
+                raise LakeError(
+                    f"{path} ({size} bytes) cannot be read: {error} ({_ATTEMPTS} tries); repair or remove it, "
+                    "or leave it out with a glob such as 'lake/**/*.parquet'"
+                ) from error
+            time.sleep(0.1 * 4 ** (attempt - 1))
+    raise AssertionError("unreachable")
 
 
 def _partition_keys(

@@ -35,4 +35,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except ExcirError as error:
-        sys.exit(f"excir: {error}")
+        print(f"excir: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

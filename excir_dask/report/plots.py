@@ -95,11 +95,12 @@ def groups(explanation: Explanation, output: str | None = None, ax: Axes | None 
 def _axes(ax: Axes | None, height: float) -> Axes:
     try:
         import matplotlib.pyplot as plt
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise UsageError("plots need matplotlib; install it with: pip install 'excir-dask[plot]'") from error
     if ax is None:
-        with plt.rc_context({"figure.constrained_layout.w_pad": 0.12, "figure.constrained_layout.h_pad": 0.12}):
-            _, ax = plt.subplots(figsize=(7.4, height), layout="constrained")
+        # Not by rc_context: the first plot of a notebook also sets how it is shown, which that would undo.
+        _, ax = plt.subplots(figsize=(7.4, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
     return ax
 
 

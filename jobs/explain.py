@@ -1,0 +1,12 @@
+"""Submit an explanation: the same options as ``excir explain``, as a script that a scheduler can call.
+
+    python jobs/explain.py lake/ --output pred --scheduler tcp://10.0.0.5:8786 --out result/ --json
+"""
+
+import sys
+
+from excir_dask.cli import main
+
+if __name__ == "__main__":
+    sys.argv.insert(1, "explain")
+    main()

@@ -1,0 +1,237 @@
+"""How a lake is cut into slices: arithmetic on footers, so most of these tests need no files."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import dask
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lakes import numbers, prepared, write
+from pyarrow import fs
+
+from excir_dask import explain
+from excir_dask.errors import LakeError, UsageError
+from excir_dask.lake.locate import Location
+from excir_dask.lake.plan import BLOCK_COLUMNS, SPAN_FILES, Plan, column_blocks, fixed_columns, make_plan
+from excir_dask.lake.schema import Selection
+from excir_dask.lake.snapshot import LakeFile, Snapshot
+
+MIB = 2**20
+
+
+def selection(features: int, outputs: int = 1, weight: str | None = None) -> Selection:
+    return Selection(tuple(f"x{i}" for i in range(features)), tuple(f"y{i}" for i in range(outputs)), weight, {}, {})
+
+
+def footers(layout: list[list[int]]) -> Snapshot:
+    """A lake whose files have row groups of the given rows."""
+    files = tuple(
+        LakeFile(f"/lake/{i:04d}", f"{i:04d}", 1000 + i, 0, tuple(groups), 0, ()) for i, groups in enumerate(layout)
+    )
+    return Snapshot(Location("lake", fs.LocalFileSystem(), "/lake", ()), files, (), {})
+
+
+def cells(plan: Plan) -> list[tuple[str, int, int]]:
+    """Every (file, row group, feature) that some slice reads, as often as it is read."""
+    return [
+        (piece.relative, group, feature)
+        for part in plan.slices()
+        for piece in part.pieces
+        for group in piece.row_groups
+        for feature in range(part.start, part.stop)
+    ]
+
+
+def check(layout: list[list[int]], plan: Plan) -> None:
+    """The invariants that every plan keeps."""
+    chosen = plan.selection
+    expected = [
+        (f"{i:04d}", g, f)
+        for i, groups in enumerate(layout)
+        for g, rows in enumerate(groups)
+        if rows
+        for f in range(len(chosen.features))
+    ]
+    assert sorted(cells(plan)) == expected, "every row of every column is in exactly one slice"
+    for block in plan.blocks:
+        assert [[part.number for part in span] for span in block] == [
+            [number] * len(span) for number, span in enumerate(block)
+        ]
+        for span in block:
+            assert all(left.stop == right.start for left, right in pairwise(span))
+            assert len({part.pieces for part in span}) == 1, "slices side by side hold the same rows"
+    assert len({len(block) for block in plan.blocks}) <= 1
+    leads = [part.number for part in plan.slices() if part.lead]
+    assert leads == list(range(plan.spans)), "one slice of every span leads"
+    fixed = fixed_columns(chosen)
+    for part in plan.slices():
+        assert part.stop > part.start
+        assert part.rows == sum(sum(piece.rows) for piece in part.pieces) > 0
+        held = min(part.rows, part.batch_rows or part.rows)
+        assert held == 1 or held * (part.stop - part.start + fixed) * 8 <= plan.budget
+        assert len(part.pieces) <= SPAN_FILES
+        if part.batch_rows is not None:
+            assert len(part.pieces) == len(part.pieces[0].row_groups) == 1, "only a single row group is streamed"
+        for piece in part.pieces:
+            file = layout[int(piece.relative)]
+            assert piece.rows == tuple(file[group] for group in piece.row_groups)
+    order = [
+        (piece.relative, group)
+        for part in plan.slices()
+        if part.lead
+        for piece in part.pieces
+        for group in piece.row_groups
+    ]
+    assert order == sorted(order), "spans follow the order of the files"
+
+
+groups = st.one_of(st.just(0), st.integers(1, 50), st.integers(1000, 400_000))
+
+
+@given(
+    layout=st.lists(st.lists(groups, max_size=6), min_size=1, max_size=12),
+    features=st.one_of(st.integers(1, 40), st.integers(250, 1100)),
+    outputs=st.integers(1, 12),
+    weight=st.sampled_from([None, "w"]),
+    budget=st.integers(MIB, 64 * MIB),
+)
+@example(layout=[[400_000]], features=1, outputs=1, weight=None, budget=MIB)
+@example(layout=[[3], [4]] * 100, features=3, outputs=1, weight=None, budget=MIB)
+@example(layout=[[1]], features=1, outputs=70_000, weight=None, budget=MIB)
+def test_every_cell_is_in_exactly_one_slice_within_the_budget(layout, features, outputs, weight, budget):
+    plan = make_plan(footers(layout), selection(features, outputs, weight), budget)
+    check(layout, plan)
+    assert plan.slice_bytes == max(
+        (
+            min(part.rows, part.batch_rows or part.rows) * (part.stop - part.start + 2 * outputs + 2) * 8
+            for part in plan.slices()
+        ),
+        default=0,
+    )
+
+
+def test_small_files_are_packed_into_one_slice():
+    plan = make_plan(footers([[100]] * 50), selection(4), MIB)
+    (part,) = plan.slices()
+    assert len(part.pieces) == 50
+    assert part.rows == 5000
+
+
+def test_no_slice_opens_more_files_than_its_share():
+    plan = make_plan(footers([[1]] * (3 * SPAN_FILES + 1)), selection(1), 64 * MIB)
+    assert [len(part.pieces) for part in plan.slices()] == [SPAN_FILES] * 3 + [1]
+
+
+def test_packing_stops_where_the_budget_is_full():
+    rows = MIB // (8 * (4 + 4)) // 2  # two such files fill a slice of four features
+    plan = make_plan(footers([[rows]] * 5), selection(4), MIB)
+    assert [len(part.pieces) for part in plan.slices()] == [2, 2, 1]
+    assert plan.slice_bytes == MIB
+
+
+def test_a_big_file_is_split_by_row_group():
+    plan = make_plan(footers([[10_000] * 6]), selection(4), MIB)
+    assert [part.pieces[0].row_groups for part in plan.slices()] == [(0,), (1,), (2,), (3,), (4,), (5,)]
+    plan = make_plan(footers([[8_000] * 6]), selection(4), MIB)
+    assert [part.pieces[0].row_groups for part in plan.slices()] == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_row_groups_share_a_slice_up_to_the_last_row_that_fits():
+    rows = MIB // (8 * (4 + 4))
+    for layout, expected in (
+        ([[rows - 1, 1]], 1),
+        ([[rows - 1, 2]], 2),
+        ([[rows - 1], [1]], 1),
+        ([[rows - 1], [2]], 2),
+    ):
+        assert make_plan(footers(layout), selection(4), MIB).spans == expected
+
+
+def test_a_row_group_larger_than_the_budget_is_cut_by_columns():
+    plan = make_plan(footers([[10_000]]), selection(20), MIB)
+    assert [(part.start, part.stop) for part in plan.slices()] == [(0, 6), (6, 13), (13, 20)]
+    assert all(part.batch_rows is None for part in plan.slices())
+    assert [part.lead for part in plan.slices()] == [True, False, False]
+    assert plan.spans == 1
+
+
+def test_a_column_larger_than_the_budget_is_streamed_in_batches_of_rows():
+    plan = make_plan(footers([[1_000_000]]), selection(20), MIB)
+    assert [(part.start, part.stop) for part in plan.slices()] == [(0, 8), (8, 16), (16, 20)]
+    assert {part.batch_rows for part in plan.slices()} == {MIB // (8 * (8 + 4))}
+    assert plan.slice_bytes <= MIB
+
+
+def test_columns_come_in_blocks_that_share_their_spans():
+    plan = make_plan(footers([[100], [100]]), selection(600), MIB)
+    assert [(block[0][0].start, block[-1][-1].stop) for block in plan.blocks] == [(0, 200), (200, 400), (400, 600)]
+    assert sum(part.lead for part in plan.slices()) == plan.spans
+
+
+@given(st.integers(1, 20_000))
+def test_column_blocks_are_neighbours_of_about_equal_width(features):
+    blocks = column_blocks(features)
+    assert [start for start, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
+    assert blocks[-1][1] == features
+    widths = [stop - start for start, stop in blocks]
+    assert max(widths) <= BLOCK_COLUMNS
+    assert max(widths) - min(widths) <= 1
+
+
+def test_empty_files_and_empty_row_groups_are_in_no_slice():
+    plan = make_plan(footers([[], [0, 5, 0], [0], [7]]), selection(2), MIB)
+    (part,) = plan.slices()
+    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.pieces] == [
+        ("0001", (1,), (5,)),
+        ("0003", (0,), (7,)),
+    ]
+
+
+def test_a_lake_with_empty_files_scores_like_one_without(lake):
+    before = explain(lake, output="pred").features
+    write(lake / "0-empty.parquet", numbers(0))
+    write(lake / "z-empty.parquet", numbers(0))
+    assert explain(lake, output="pred").features.equals(before)
+
+
+def test_a_lake_of_empty_files_alone_is_an_error(tmp_path):
+    write(tmp_path / "0.parquet", numbers(0))
+    with pytest.raises(LakeError, match="has 1 files but no rows"):
+        explain(tmp_path, output="pred")
+
+
+def test_a_budget_below_a_mebibyte_is_wrong_usage(lake):
+    with pytest.raises(UsageError, match="at least 1 MiB"):
+        explain(lake, output="pred", budget=MIB - 1)
+
+
+def test_a_plan_does_not_depend_on_workers_or_threads(lake):
+    plans = []
+    for settings in ({"num_workers": 1}, {"num_workers": 7, "scheduler": "threads"}):
+        with dask.config.set(settings):
+            plans.append(pickle.dumps(prepared(lake)[0]))
+    assert plans[0] == plans[1]
+
+
+def test_scores_do_not_depend_on_how_the_lake_is_cut(tmp_path):
+    rows = 30_000
+    draw = np.random.default_rng(3)
+    data = {f"x{i}": np.round(draw.normal(size=rows), 1) for i in range(5)}
+    data["pred"] = np.round(data["x0"] - data["x1"] + draw.normal(size=rows), 1)
+    write(tmp_path / "one" / "0.parquet", data, row_group_size=rows)
+    write(tmp_path / "many" / "0.parquet", data, row_group_size=1000)
+    results, slices = [], []
+    for lake, budget in (("one", 64 * MIB), ("one", MIB), ("many", MIB)):
+        result = explain(tmp_path / lake, output="pred", budget=budget)
+        results.append(result.features.set_index("feature").sort_index())
+        slices.append(result.provenance["slices"])
+    assert slices == [1, 1, 3]  # whole; streamed; packed
+    plan, _ = prepared(tmp_path / "one")
+    assert [part.batch_rows for part in plan.slices()] == [MIB // (8 * (5 + 4))]
+    for other in results[1:]:
+        assert np.allclose(other["cir"], results[0]["cir"], rtol=0, atol=1e-12)
+        assert np.array_equal(other["center"], results[0]["center"])

@@ -1,0 +1,317 @@
+"""From a slice to blocks of float64 columns, and what happens when files fail or change under a run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lakes import ALWAYS, cir, faulty, numbers, only_slice, prepared, read_all, write
+
+from excir_dask import explain
+from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.graph.run import LocalRunner
+from excir_dask.graph.scans import Scans
+from excir_dask.kernels.centers import centers
+from excir_dask.lake.read import read_slice
+from excir_dask.lake.sample import Sample
+
+ROWS = 50
+
+
+def every_type(nulls: bool) -> pa.Table:
+    """A column of each type that becomes a number, with a null in every seventh row."""
+    draw = np.random.default_rng(1)
+    whole = draw.integers(0, 100, ROWS)
+    real = draw.normal(size=ROWS)
+    mask = np.arange(ROWS) % 7 == 0 if nulls else None
+    found = {
+        str(kind): pa.array(whole.astype(kind.to_pandas_dtype()), kind, mask=mask)
+        for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    }
+    for kind in (pa.float16(), pa.float32(), pa.float64()):
+        found[str(kind)] = pa.array(real.astype(kind.to_pandas_dtype()), kind, mask=mask)
+    cents = np.array([Decimal(int(value)) / 4 for value in whole], dtype=object)
+    for kind in (pa.decimal128(12, 2), pa.decimal256(40, 2)):
+        found[str(kind)] = pa.array(cents, kind, mask=mask)
+    found["bool"] = pa.array(whole > 50, mask=mask)
+    found["big"] = pa.array(whole.astype("i8") + 2**60, mask=mask)
+    found["nan and inf"] = pa.array(np.where(whole > 50, np.inf, np.where(whole > 30, np.nan, real)), mask=mask)
+    found["pred"] = pa.array(real)
+    return pa.table(found)
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("batch_rows", [None, 1, 7, ROWS])
+def test_blocks_equal_what_pandas_reads_for_every_type(tmp_path, nulls, batch_rows):
+    file = write(tmp_path / "0.parquet", every_type(nulls), row_group_size=ROWS)
+    plan, layout = prepared(tmp_path)
+    found, counts = read_all(replace(only_slice(plan), batch_rows=batch_rows), layout)
+    frame = pd.read_parquet(file)
+    assert list(found.columns) == list(frame.columns)
+    for name in frame.columns:
+        expected = frame[name].astype(object).where(frame[name].notna(), np.nan).to_numpy(dtype=np.float64)
+        np.testing.assert_array_equal(found[name].to_numpy(), expected, err_msg=name)
+        assert found[name].dtype == np.float64
+    assert (counts.read, counts.used) == (ROWS, ROWS)
+
+
+def test_row_groups_and_files_of_a_slice_follow_each_other(lake):
+    plan, layout = prepared(lake)
+    found, counts = read_all(only_slice(plan), layout)
+    expected = pd.concat([pd.read_parquet(path) for path in sorted(lake.rglob("*.parquet"))], ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected[found.columns])
+    assert counts.used == 120
+
+
+def test_a_slice_holds_only_its_own_columns(lake):
+    plan, layout = prepared(lake)
+    found, _ = read_all(replace(only_slice(plan), start=1, stop=2, lead=False), layout)
+    assert list(found.columns) == ["b", "pred"]
+
+
+def test_partition_keys_stand_beside_the_columns(tmp_path):
+    for value in (1, 2):
+        write(tmp_path / f"k={value}" / "0.parquet", numbers(3, seed=value))
+    plan, layout = prepared(tmp_path)
+    found, _ = read_all(only_slice(plan), layout)
+    assert found["k"].tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    plan, layout = prepared(tmp_path, outputs=["k"], features=["a"])
+    assert read_all(only_slice(plan), layout)[0]["k"].tolist() == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+
+
+def test_a_lake_may_be_explained_by_its_partition_keys_alone(tmp_path):
+    for value in (1, 2, 3):
+        write(tmp_path / f"k={value}" / "0.parquet", numbers(5, seed=value))
+    assert set(cir(tmp_path, features=["k"])) == {"k"}
+    plan, layout = prepared(tmp_path / "k=1", features=["a"])
+    piece = only_slice(plan)
+    keyed = replace(piece, batch_rows=2, pieces=(replace(piece.pieces[0], keys=(("a", 8.0), ("pred", 9.0))),))
+    found, _ = read_all(keyed, layout)
+    assert found.to_numpy().tolist() == [[8.0, 9.0]] * 5
+
+
+@pytest.mark.parametrize("batch_rows", [None, 3])
+def test_rows_without_an_output_or_a_weight_are_dropped_and_counted(tmp_path, batch_rows):
+    nan, inf = float("nan"), float("inf")
+    write(
+        tmp_path / "0.parquet",
+        {
+            "x": pa.array([0.0, 1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
+            "y": pa.array([1.0, None, nan, 1.0, inf, 1.0, 1.0, 1.0, 1.0, 1.0]),
+            "z": pa.array([1.0, 1.0, 1.0, 1.0, 1.0, -inf, 1.0, 1.0, 1.0, 1.0]),
+            "w": pa.array([1.0, 1.0, 1.0, 2.0, -1.0, 1.0, 0.0, None, nan, inf]),
+        },
+    )
+    plan, layout = prepared(tmp_path, outputs=["y", "z"], weight="w")
+    found, counts = read_all(replace(only_slice(plan), batch_rows=batch_rows), layout)
+    np.testing.assert_array_equal(found["x"], [0.0, nan])
+    assert found["w"].tolist() == [1.0, 2.0]
+    assert (counts.read, counts.sampled, counts.without_output, counts.without_weight, counts.used) == (10, 10, 4, 4, 2)
+
+
+def test_counts_of_a_run_are_those_of_its_rows(tmp_path):
+    table = numbers(30)
+    pred = table["pred"].to_pylist()
+    pred[3] = None
+    table = table.set_column(2, "pred", pa.array(pred)).append_column("w", pa.array([0.0] * 2 + [1.0] * 28))
+    write(tmp_path / "0.parquet", table, row_group_size=10)
+    assert explain(tmp_path, output="pred", weights="w").facts["rows"] == {
+        "lake": 30, "sampled": 30, "without_output": 1, "without_weight": 2, "used": 27,
+    }  # fmt: skip
+
+
+def test_a_negative_weight_is_an_error_that_names_column_and_file(lake):
+    for i, path in enumerate(sorted(lake.rglob("*.parquet"))):
+        weights = np.ones(40)
+        weights[0 if i == 1 else 7] = -0.5 if i == 1 else 0.5
+        write(path, numbers(seed=i).append_column("w", pa.array(weights)), row_group_size=25)
+    with pytest.raises(DataError, match=r"column 'w' \(weights\) has negative values.*deep/a\.parquet"):
+        explain(lake, output="pred", weights="w")
+
+
+@pytest.mark.parametrize("batch_rows", [None, 9])
+def test_a_sample_is_the_rows_that_were_drawn(lake, batch_rows):
+    plan, layout = prepared(lake / "b.parquet", sample=Sample(0.4, seed=2))
+    (piece,) = plan.slices()
+    found, counts = [], 0
+    for group, rows in ((0, 25), (1, 15)):
+        part = replace(piece.pieces[0], row_groups=(group,), rows=(rows,))
+        data, got = read_all(replace(piece, rows=rows, pieces=(part,), batch_rows=batch_rows), layout)
+        found.append(data)
+        counts += got.sampled
+    keep = np.concatenate([Sample(0.4, seed=2).keep("b.parquet", g, n) for g, n in ((0, 25), (1, 15))])
+    assert 5 < keep.sum() < 30
+    np.testing.assert_array_equal(pd.concat(found)["a"], numbers()["a"].to_numpy()[keep])
+    assert counts == keep.sum()
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.3])
+def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fraction):
+    draw = np.random.default_rng(4)
+    data = {name: np.round(draw.normal(size=2000), 2) for name in ("a", "b", "c", "pred")}
+    data["b"][::3] = np.nan
+    data["pred"][::11] = np.nan
+    write(tmp_path / "0.parquet", {**data, "w": draw.integers(0, 4, 2000)}, row_group_size=2000)
+    plan, layout = prepared(tmp_path, weight="w", sample=Sample(fraction))
+    streamed = replace(plan, blocks=(((replace(only_slice(plan), batch_rows=77),),),))
+    states = []
+    for each in (plan, streamed):
+        scans = Scans(each, layout, LocalRunner(False))
+        stats = scans.statistics("midhinge")
+        sums = scans.sums(centers(stats.features, "midhinge"), centers(stats.outputs, "midhinge"))
+        states.append((stats, sums))
+    (stats, sums), (stats_streamed, sums_streamed) = states
+    assert stats_streamed.counts == stats.counts
+    assert stats.counts.without_output > 0
+    for field in ("n", "missing", "q25", "q75", "constant", "exact"):
+        np.testing.assert_array_equal(getattr(stats_streamed.features, field), getattr(stats.features, field))
+    for field in ("numerator", "denominator", "squares", "signed_squares", "abs_y", "abs_x", "weight"):
+        np.testing.assert_allclose(getattr(sums_streamed, field), getattr(sums, field), rtol=1e-12)
+
+
+@pytest.fixture
+def planned(tmp_path):
+    file = write(tmp_path / "deep" / "0.parquet", numbers(ROWS), row_group_size=ROWS)
+    return file, *prepared(tmp_path)
+
+
+def consume(plan, layout, batch_rows=None):
+    return [read_all(replace(piece, batch_rows=batch_rows), layout) for piece in plan.slices()]
+
+
+@pytest.mark.parametrize("batch_rows", [None, 7])
+@pytest.mark.parametrize("change", ["removed", "rewritten", "truncated", "grown", "other row groups", "emptied"])
+def test_a_file_that_changed_since_the_plan_is_named(planned, change, batch_rows):
+    file, plan, layout = planned
+    size = file.stat().st_size
+    if change == "removed":
+        file.unlink()
+    elif change == "rewritten":
+        write(file, numbers(ROWS).append_column("more", pa.array(range(ROWS))), row_group_size=ROWS)
+    elif change == "truncated":
+        file.write_bytes(file.read_bytes()[: size // 2])
+    elif change == "grown":
+        file.write_bytes(file.read_bytes() + b"more")
+    elif change == "emptied":
+        file.write_bytes(b"")
+    else:
+        write(file, numbers(ROWS), row_group_size=ROWS // 2)
+        piece = only_slice(plan)
+        part = replace(piece.pieces[0], size=file.stat().st_size)
+        plan = replace(plan, blocks=(((replace(piece, pieces=(part,)),),),))
+    with pytest.raises(LakeChangedError, match=r"deep/0\.parquet .*run again"):
+        consume(plan, layout, batch_rows)
+
+
+@pytest.mark.parametrize("batch_rows", [None, 7])
+def test_pages_that_are_no_longer_readable_are_an_error_that_names_the_file(planned, batch_rows):
+    file, plan, layout = planned
+    footer = pq.read_metadata(file)
+    start = footer.row_group(0).column(0).dictionary_page_offset or footer.row_group(0).column(0).data_page_offset
+    data = bytearray(file.read_bytes())
+    data[start : len(data) - footer.serialized_size - 8] = bytes(len(data) - footer.serialized_size - 8 - start)
+    file.write_bytes(data)
+    with pytest.raises((DataError, ReadError), match=r"deep/0\.parquet cannot be read"):
+        consume(plan, layout, batch_rows)
+
+
+def test_a_file_lost_between_the_scans_stops_the_run_with_its_name(lake, pauses):
+    opens = 1 + 1  # its footer, and scan 1
+    with (
+        faulty({("open", "a.parquet"): ({opens + 1}, FileNotFoundError)}),
+        pytest.raises(LakeChangedError, match=r"deep/a\.parquet was removed during the run") as caught,
+    ):
+        explain(f"faulty://{lake}", output="pred")
+    assert caught.value.exit_code == 75
+    assert pauses == []
+
+
+@pytest.mark.parametrize(
+    ("failing", "expected_pauses"),
+    [({2}, 1), ({3}, 1), ({2, 4}, 2), ({2, 3, 4}, 3), ({2, 4, 5}, 3)],
+    ids=["first scan", "second scan", "once in each", "three times in the first", "once, then twice"],
+)
+def test_scores_do_not_depend_on_opens_that_fail_and_pass(lake, pauses, failing, expected_pauses):
+    expected = cir(lake)
+    with faulty({("open", "a.parquet"): (failing, ConnectionError)}) as calls:
+        assert cir(f"faulty://{lake}") == expected
+    assert calls.count(("open", "a.parquet")) == 3 + len(failing)
+    assert len(pauses) == expected_pauses
+
+
+def test_scores_do_not_depend_on_which_read_fails_once(tmp_path, pauses):
+    write(tmp_path / "0.parquet", numbers(30), row_group_size=15)
+    expected = cir(tmp_path)
+    with faulty({}) as calls:
+        assert cir(f"faulty://{tmp_path}") == expected
+    reads = calls.count(("read", "0.parquet"))
+    assert reads > 6
+    for number in range(1, reads + 1):
+        pauses.clear()
+        with faulty({("read", "0.parquet"): ({number}, TimeoutError)}) as calls:
+            assert cir(f"faulty://{tmp_path}") == expected
+        assert calls.count(("read", "0.parquet")) > reads
+        assert len(pauses) == 1
+
+
+def test_reads_that_keep_failing_are_an_error_that_names_the_file_and_the_tries(lake, pauses):
+    with faulty({}) as calls:
+        plan, layout = prepared(f"faulty://{lake}")
+    before = calls.count(("read", "a.parquet"))
+    later = range(before + 1, ALWAYS.stop)
+    with (
+        faulty({("read", "a.parquet"): (later, OSError)}) as calls,
+        pytest.raises(
+            DataError, match=r"deep/a\.parquet cannot be read: injected: read of a\.parquet.*4 tries"
+        ) as caught,
+    ):
+        explain(f"faulty://{lake}", output="pred")
+    assert caught.value.exit_code == 3
+    assert pauses == sorted(pauses)
+    assert len(pauses) == 3
+    with faulty({("read", "a.parquet"): (ALWAYS, OSError)}), pytest.raises(ReadError, match=r"deep/a\.parquet"):
+        consume(plan, layout)
+
+
+def test_a_denied_read_is_not_tried_again(lake, pauses):
+    with (
+        faulty({("open", "a.parquet"): ({2}, PermissionError)}) as calls,
+        pytest.raises(DataError, match=r"deep/a\.parquet cannot be read: .*injected"),
+    ):
+        explain(f"faulty://{lake}", output="pred")
+    assert calls.count(("open", "a.parquet")) == 2
+    assert pauses == []
+
+
+def test_a_slice_and_its_layout_travel_by_pickle(lake):
+    with faulty({}):
+        plan, layout = prepared(f"faulty://{lake}")
+        piece, there = pickle.loads(pickle.dumps((only_slice(plan), layout)))
+        pd.testing.assert_frame_equal(read_all(piece, there)[0], read_all(only_slice(plan), layout)[0])
+
+
+def open_files() -> list[str]:
+    """Parquet files that this process has open."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [path for path in found if path.endswith(".parquet")]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_files_are_closed_when_a_slice_is_given_up(lake):
+    plan, layout = prepared(lake)
+    blocks = read_slice(only_slice(plan), layout)
+    next(blocks)
+    assert len(open_files()) == 3
+    blocks.close()
+    assert open_files() == []

@@ -1,0 +1,265 @@
+"""The contract between the files of a lake, and which columns a run reads."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from lakes import cir, columns, numbers, write
+
+from excir_dask import explain
+from excir_dask.errors import SchemaError, UsageError
+from excir_dask.lake.schema import conflicts, select
+
+ROWS = 40
+
+
+def with_column(name: str, values: object, seed: int = 0) -> pa.Table:
+    return numbers(ROWS, seed).append_column(name, values)
+
+
+def test_a_column_missing_in_one_file_is_an_error_that_names_both_files(tmp_path):
+    write(tmp_path / "0.parquet", with_column("extra", pa.array(np.ones(ROWS))))
+    write(tmp_path / "1.parquet", numbers())
+    message = r"column 'extra' is missing in 1\.parquet but is double in 0\.parquet"
+    with pytest.raises(SchemaError, match=message):
+        cir(tmp_path)
+
+
+def test_the_first_file_may_be_the_one_that_lacks_a_column(tmp_path):
+    write(tmp_path / "0.parquet", numbers())
+    write(tmp_path / "1.parquet", with_column("extra", pa.array(np.ones(ROWS))))
+    with pytest.raises(SchemaError, match=r"'extra' is missing in 0\.parquet but is double in 1\.parquet"):
+        cir(tmp_path)
+
+
+def test_text_in_one_file_and_numbers_in_another_is_an_error_that_names_both(tmp_path):
+    write(tmp_path / "0.parquet", with_column("age", pa.array(np.ones(ROWS))))
+    write(tmp_path / "1.parquet", with_column("age", pa.array(["1"] * ROWS)))
+    with pytest.raises(SchemaError, match=r"'age' is string in 1\.parquet but double in 0\.parquet; cast it"):
+        cir(tmp_path)
+
+
+def test_a_time_in_one_file_and_a_number_in_another_is_an_error(tmp_path):
+    write(tmp_path / "0.parquet", with_column("at", pa.array(range(ROWS))))
+    write(tmp_path / "1.parquet", with_column("at", pa.array(range(ROWS), pa.timestamp("us"))))
+    with pytest.raises(SchemaError, match=r"'at' is timestamp\[us\] in 1\.parquet but int64 in 0\.parquet"):
+        cir(tmp_path)
+
+
+def test_a_name_that_stands_twice_in_a_file_is_an_error_that_names_it(tmp_path):
+    write(tmp_path / "0.parquet", numbers())
+    write(tmp_path / "1.parquet", with_column("a", pa.array(np.ones(ROWS))))
+    with pytest.raises(SchemaError, match=r"column 'a' stands 2 times in 1\.parquet"):
+        cir(tmp_path)
+    assert set(cir(tmp_path, features=["b"])) == {"b"}
+
+
+def test_an_output_missing_in_one_file_is_an_error_that_names_it(tmp_path):
+    write(tmp_path / "0.parquet", numbers())
+    write(tmp_path / "1.parquet", numbers().drop_columns(["pred"]))
+    with pytest.raises(SchemaError, match=r"column 'pred' is missing in 1\.parquet"):
+        cir(tmp_path)
+
+
+def test_conflicts_in_columns_that_nobody_selected_do_not_stop_a_run(tmp_path):
+    write(tmp_path / "0.parquet", with_column("x", pa.array(np.ones(ROWS))))
+    write(tmp_path / "1.parquet", with_column("x", pa.array(["1"] * ROWS), seed=1))
+    write(tmp_path / "2.parquet", numbers(seed=2))
+    with pytest.raises(SchemaError, match="column 'x'"):
+        cir(tmp_path)
+    assert set(cir(tmp_path, features=["a", "b"])) == {"a", "b"}
+    assert set(cir(tmp_path, features=["!x"])) == {"a", "b"}
+    assert set(cir(tmp_path, features="[ab]")) == {"a", "b"}
+
+
+def test_text_that_one_file_lacks_does_not_stop_a_run(tmp_path):
+    write(tmp_path / "0.parquet", with_column("note", pa.array(["x"] * ROWS)))
+    write(tmp_path / "1.parquet", numbers())
+    assert conflicts(columns(tmp_path).values()) == [columns(tmp_path)["note"].conflict]
+    assert set(cir(tmp_path)) == {"a", "b"}
+
+
+VALUES = np.arange(ROWS) % 7
+WIDTHS = [
+    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+    pa.float16(), pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.decimal256(50, 3),
+]  # fmt: skip
+
+
+def as_type(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(kind):
+        return pa.array([Decimal(int(value)) for value in values], kind)
+    return pa.array(values.astype(kind.to_pandas_dtype()), kind)
+
+
+def test_every_width_of_number_is_converted_noted_and_scored_like_float64(tmp_path):
+    for i, kind in enumerate(WIDTHS):
+        write(tmp_path / "mixed" / f"{i:02d}.parquet", with_column("x", as_type(VALUES, kind), seed=i))
+        write(tmp_path / "plain" / f"{i:02d}.parquet", with_column("x", pa.array(VALUES.astype(float)), seed=i))
+    mixed = explain(tmp_path / "mixed", output="pred")
+    assert mixed.facts["converted"] == {"x": " and ".join(str(kind) for kind in WIDTHS)}
+    assert cir(tmp_path / "mixed") == cir(tmp_path / "plain")
+    assert explain(tmp_path / "plain", output="pred").facts["converted"] == {}
+
+
+def test_booleans_are_zero_and_one(tmp_path):
+    odd = VALUES % 2 == 1
+    write(tmp_path / "bool" / "0.parquet", with_column("x", pa.array(odd)))
+    write(tmp_path / "bool" / "1.parquet", with_column("x", pa.array(odd.astype("i1"))))
+    write(tmp_path / "plain" / "0.parquet", with_column("x", pa.array(odd.astype(float))))
+    write(tmp_path / "plain" / "1.parquet", with_column("x", pa.array(odd.astype(float))))
+    assert cir(tmp_path / "bool") == cir(tmp_path / "plain")
+    assert explain(tmp_path / "bool", output="pred").facts["converted"] == {"x": "bool and int8"}
+
+
+def test_a_column_that_is_null_in_one_file_is_missing_there(tmp_path):
+    write(tmp_path / "0.parquet", with_column("x", pa.array(VALUES.astype(float))))
+    write(tmp_path / "1.parquet", with_column("x", pa.nulls(ROWS)))
+    table = explain(tmp_path, output="pred").features.set_index("feature")
+    assert (table.loc["x", "n"], table.loc["x", "missing"]) == (ROWS, ROWS)
+
+
+def test_a_column_that_is_null_in_every_file_is_left_out_with_a_reason(tmp_path):
+    write(tmp_path / "0.parquet", with_column("x", pa.nulls(ROWS)))
+    assert "empty in every file" in explain(tmp_path, output="pred").facts["left_out"]["x"]
+
+
+OTHER = {
+    "timestamp": (pa.array([datetime.datetime(2024, 1, 1)] * ROWS, pa.timestamp("us")), "a time", "seconds since"),
+    "zoned": (pa.array([datetime.datetime(2024, 1, 1)] * ROWS, pa.timestamp("us", "UTC")), "a time", "seconds since"),
+    "date": (pa.array([datetime.date(2024, 1, 1)] * ROWS), "a time", "seconds since"),
+    "clock": (pa.array([datetime.time(1)] * ROWS), "a time", "seconds since"),
+    "duration": (pa.array([datetime.timedelta(1)] * ROWS), "a time", "seconds since"),
+    "string": (pa.array(["x"] * ROWS), "text or categories", "encode it"),
+    "large": (pa.array(["x"] * ROWS, pa.large_string()), "text or categories", "encode it"),
+    "view": (pa.array(["x"] * ROWS, pa.string_view()), "text or categories", "encode it"),
+    "binary": (pa.array([b"x"] * ROWS), "text or categories", "encode it"),
+    "bytes4": (pa.array([b"abcd"] * ROWS, pa.binary(4)), "text or categories", "encode it"),
+    "large bytes": (pa.array([b"x"] * ROWS, pa.large_binary()), "text or categories", "encode it"),
+    "category": (pa.array(["x"] * ROWS).dictionary_encode(), "text or categories", "encode it"),
+    "struct": (pa.array([{"u": 1.0}] * ROWS), "nested", "columns of their own"),
+    "list": (pa.array([[1.0]] * ROWS), "nested", "columns of their own"),
+    "map": (pa.array([[("u", 1.0)]] * ROWS, pa.map_(pa.string(), pa.float64())), "nested", "columns of their own"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER)
+def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(tmp_path, kind):
+    values, what, advice = OTHER[kind]
+    write(tmp_path / "0.parquet", with_column("x", values))
+    result = explain(tmp_path, output="pred")
+    assert what in result.facts["left_out"]["x"]
+    assert set(result.features["feature"]) == {"a", "b"}
+    with pytest.raises(SchemaError, match=rf"column 'x' \(features\).*{what}.*{advice}"):
+        cir(tmp_path, features=["x"])
+    with pytest.raises(SchemaError, match=rf"column 'x' \(output\).*{what}"):
+        cir(tmp_path, output="x")
+    with pytest.raises(SchemaError, match=rf"column 'x' \(weights\).*{what}"):
+        cir(tmp_path, weights="x")
+
+
+def test_a_pattern_passes_over_what_is_not_a_number(tmp_path):
+    write(tmp_path / "0.parquet", with_column("x", pa.array(["x"] * ROWS)))
+    assert set(cir(tmp_path, features="*")) == {"a", "b"}
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """Columns temp_0 to temp_3, speed and pred."""
+    draw = np.random.default_rng(0)
+    names = ["temp_0", "temp_1", "temp_2", "temp_3", "speed", "pred"]
+    write(tmp_path / "wide.parquet", {name: draw.normal(size=ROWS) for name in names})
+    return columns(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        (None, "temp_0 temp_1 temp_2 temp_3 speed"),
+        ("temp_*", "temp_0 temp_1 temp_2 temp_3"),
+        (["temp_*", "!temp_1"], "temp_0 temp_2 temp_3"),
+        (["!temp_*"], "speed"),
+        (["speed", "temp_1"], "speed temp_1"),
+        (["speed", "temp_[01]"], "speed temp_0 temp_1"),
+        (["temp_?", "temp_1"], "temp_1 temp_0 temp_2 temp_3"),
+        (["temp_1", "temp_1", "temp_1*"], "temp_1"),
+        (["*", "!temp_0", "!temp_[12]"], "temp_3 speed"),
+    ],
+)
+def test_patterns_choose_features(wide, features, expected):
+    assert select(wide, ["pred"], features=features).features == tuple(expected.split())
+
+
+def test_a_pattern_never_takes_outputs_or_weights_for_features(wide):
+    assert select(wide, ["pred"], "speed", "*").features == ("temp_0", "temp_1", "temp_2", "temp_3")
+
+
+def test_a_wrong_name_is_answered_with_the_nearest_one(wide):
+    with pytest.raises(SchemaError, match=r"'sped' \(features\) is not in the lake; did you mean 'speed'"):
+        select(wide, ["pred"], features=["sped"])
+    with pytest.raises(SchemaError, match=r"'prd' \(output\) is not in the lake; did you mean 'pred'"):
+        select(wide, ["prd"])
+    with pytest.raises(SchemaError, match=r"'sped' \(weights\) is not in the lake; did you mean 'speed'"):
+        select(wide, ["pred"], "sped")
+
+
+@pytest.mark.parametrize("pattern", ["tmp_*", "!tmp_*", "!nothing"])
+def test_a_pattern_that_matches_nothing_is_an_error(wide, pattern):
+    with pytest.raises(SchemaError, match=f"pattern '{pattern.lstrip('!')}".replace("*", r"\*")):
+        select(wide, ["pred"], features=["speed", pattern])
+
+
+def test_an_output_asked_for_as_a_feature_is_wrong_usage(wide):
+    with pytest.raises(UsageError, match="'pred' is asked for as a feature but is also an output"):
+        select(wide, ["pred"], features=["speed", "pred"])
+
+
+def test_an_output_that_is_also_the_weights_is_wrong_usage(wide):
+    with pytest.raises(UsageError, match="'pred' is named twice among outputs and weights"):
+        select(wide, ["pred"], "pred")
+
+
+def test_a_run_without_a_single_feature_is_an_error_that_counts(wide):
+    with pytest.raises(SchemaError, match=r"no column is left to explain: 6 columns"):
+        select(wide, ["pred"], features=["!*"])
+
+
+STRANGE = [
+    "engine.temp",
+    "engine",
+    "two words",
+    "naïve °C",
+    "k=v",
+    "100%",
+    "a,b",
+    "[x]",
+    "star*",
+    "'quoted\"",
+    "_hidden",
+]
+
+
+def test_columns_are_read_whatever_characters_their_names_have(tmp_path):
+    data = np.random.default_rng(0).normal(size=(len(STRANGE) + 1, ROWS))
+    plain = {f"x{i}": column for i, column in enumerate(data[:-1])}
+    write(tmp_path / "plain" / "0.parquet", {**plain, "pred": data[-1]})
+    write(tmp_path / "strange" / "0.parquet", {**dict(zip(STRANGE, data[:-1], strict=True)), "pred.out": data[-1]})
+    expected = cir(tmp_path / "plain")
+    found = cir(tmp_path / "strange", output="pred.out")
+    assert found == {name: expected[f"x{i}"] for i, name in enumerate(STRANGE)}
+    assert cir(tmp_path / "strange", output="pred.out", features=STRANGE) == found
+
+
+def test_a_dotted_name_is_not_a_part_of_a_struct(tmp_path):
+    flat = pa.array(np.random.default_rng(1).normal(size=ROWS))
+    table = with_column("s", pa.array([{"u": -1.0}] * ROWS)).append_column("s.u", flat)
+    write(tmp_path / "both" / "0.parquet", table)
+    write(tmp_path / "flat" / "0.parquet", with_column("s.u", flat))
+    assert cir(tmp_path / "both") == cir(tmp_path / "flat")
+    write(tmp_path / "struct" / "0.parquet", table.drop_columns(["s.u"]))
+    with pytest.raises(SchemaError, match=r"'s\.u' \(features\) is not in the lake"):
+        cir(tmp_path / "struct", features=["s.u"])
