@@ -27,7 +27,7 @@ from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, make_plan
 from excir_dask.lake.read import Layout
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Selection, describe_columns, select
-from excir_dask.lake.snapshot import take_snapshot
+from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
 from excir_dask.outputs.columns import OutputColumns, output_columns
 from excir_dask.tables import RANK_BY, check_groups, feature_table, group_table
 from excir_dask.version import __version__
@@ -102,16 +102,19 @@ def explain(
     _check_choice("rank_by", rank_by, RANK_BY)
     asked = output_columns(output)
     sample = Sample(fraction, seed)
-    plan, frames, source = _plan(lake, asked, weights, features, parse_bytes(budget), storage_options)
+    plan, frames, snapshot = _plan(lake, asked, weights, features, parse_bytes(budget), storage_options)
     if groups:
         check_groups(groups, plan.selection.features)
-    layout = Layout(source.pop("filesystem", None), plan.selection.features, asked.columns, weights, sample)
+    filesystem = None if snapshot is None else snapshot.location.filesystem
+    layout = Layout(filesystem, plan.selection.features, asked.columns, weights, sample)
     with _runner(lake, scheduler, progress) as runner:
         scans = Scans(plan, layout, runner, frames)
         stats = scans.statistics(centering)
         _check_rows(stats, asked)
         feature_centers, output_centers = centers(stats.features, centering), centers(stats.outputs, centering)
         sums = scans.sums(feature_centers, output_centers)
+    if snapshot is not None:
+        check_unchanged(snapshot)
     _check_range(sums, plan.selection)
 
     feature_errors = center_errors(stats.features, centering, feature_centers.center, sums.below)
@@ -145,7 +148,7 @@ def explain(
             "converted": plan.selection.converted,
         },
         provenance={
-            "lake": source,
+            "lake": _source(lake, snapshot),
             "slices": sum(1 for _ in plan.slices()),
             "budget": plan.budget,
             "seconds": round(time.perf_counter() - began, 3),
@@ -180,30 +183,34 @@ def _plan(
     features: str | Sequence[str] | None,
     budget: int,
     storage_options: Mapping[str, Any] | None,
-) -> tuple[Plan, list[Any] | None, dict[str, Any]]:
-    """The plan, the frames it stands for (None for Parquet), and what to remember of where the data came from."""
+) -> tuple[Plan, list[Any] | None, Snapshot | None]:
+    """The plan, and the frames it stands for or the snapshot of the lake."""
     if is_pandas(lake) or is_dask(lake):
         selection = select(frame_columns(lake), asked.columns, weights, features)
         plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
         if not frames:
             raise LakeError("the frame has no rows")
-        return plan, frames, {"name": f"{'pandas' if is_pandas(lake) else 'dask'} DataFrame"}
+        return plan, frames, None
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
     snapshot = take_snapshot(locate(lake, storage_options))
     selection = select(describe_columns(snapshot), asked.columns, weights, features)
     if snapshot.rows == 0:
         raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
-    plan = make_plan(snapshot, selection, budget)
-    source = {
+    return make_plan(snapshot, selection, budget), None, snapshot
+
+
+def _source(lake: Any, snapshot: Snapshot | None) -> dict[str, Any]:
+    """What to remember of where the data came from."""
+    if snapshot is None:
+        return {"name": f"{type(lake).__module__.split('.')[0]} DataFrame"}
+    return {
         "name": snapshot.location.name,
         "files": len(snapshot.files),
         "rows": snapshot.rows,
         "bytes": snapshot.size,
         "fingerprint": snapshot.fingerprint,
-        "filesystem": snapshot.location.filesystem,
     }
-    return plan, None, source
 
 
 def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) -> AbstractContextManager[Runner]:

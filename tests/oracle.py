@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def write_lake(folder: Path, frame: pd.DataFrame | pa.Table, files: int = 1, row
     folder.mkdir(parents=True, exist_ok=True)
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     edges = [table.num_rows * i // files for i in range(files + 1)]
-    for i, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for i, (start, stop) in enumerate(pairwise(edges)):
         part = table.slice(start, stop - start)
         pq.write_table(part, folder / f"part-{i:04d}.parquet", row_group_size=row_group_size)
     return folder

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import numpy as np
+import oracle
 import pandas as pd
 import pytest
 
-import oracle
 from excir_dask import Explanation
 
 

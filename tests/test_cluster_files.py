@@ -6,11 +6,10 @@ from pathlib import Path
 
 import dask
 import distributed  # noqa: F401  (its defaults are what we compare with)
+import oracle
 import pandas as pd
 import pytest
 import yaml
-
-import oracle
 
 ROOT = Path(__file__).parent.parent
 

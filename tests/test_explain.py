@@ -4,6 +4,7 @@ from itertools import product
 
 import dask
 import numpy as np
+import oracle
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,13 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import datasets
 
-import oracle
 from excir_dask import explain
 from excir_dask.errors import DataError, SchemaError, UsageError
 
-TABLES = {
-    name: getattr(datasets, f"load_{name}") for name in ("iris", "diabetes", "wine", "digits", "breast_cancer")
-}
+TABLES = {name: getattr(datasets, f"load_{name}") for name in ("iris", "diabetes", "wine", "digits", "breast_cancer")}
 
 
 def table_of(name: str) -> tuple[pd.DataFrame, list[str]]:
@@ -168,7 +166,7 @@ def test_one_missing_value_does_not_poison_a_column(synchronous):
 
 
 def test_a_constant_output_gives_one_half_everywhere(synchronous):
-    frame, features = table_of("iris")
+    frame, _ = table_of("iris")
     explanation = explain(frame.assign(target=0.1), output="target")
     assert set(explanation.features["cir"]) == {0.5}
     assert set(explanation.features["flag"]) == {"output constant"}
@@ -192,13 +190,13 @@ def test_a_column_without_a_value_is_one_half_and_flagged(synchronous):
 
 
 def test_no_row_left_is_an_error_that_says_why(synchronous):
-    with pytest.raises(DataError, match="no row is left.*4 of those without a finite value in y"):
+    with pytest.raises(DataError, match=r"no row is left.*4 of those without a finite value in y"):
         explain(pd.DataFrame({"x": [1.0] * 4, "y": [np.nan] * 4}), output="y")
 
 
 def test_values_too_large_to_square_are_an_error_that_says_what_to_do(synchronous):
     frame = pd.DataFrame({"x": [1e200, -1e200, 3e200, 0.0], "y": [1.0, 2, 3, 4]})
-    with pytest.raises(DataError, match="column 'x'.*divide"):
+    with pytest.raises(DataError, match=r"column 'x'.*divide"):
         explain(frame, output="y")
 
 

@@ -1,11 +1,11 @@
-"""Memory is a promise: a worker's peak depends on the slice budget, not on row groups, files or the size of the lake."""
+"""Memory is a promise: a worker's peak depends on the slice budget, not on row groups, files or lake."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from processes import dask_processes
 
-from conftest import dask_processes
 from excir_dask import explain
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster]

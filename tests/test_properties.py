@@ -1,12 +1,12 @@
 """The paper's properties, through explain()."""
 
 import numpy as np
+import oracle
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
 from excir_dask import explain
 from excir_dask.kernels.centers import Centers
 from excir_dask.kernels.scores import cir

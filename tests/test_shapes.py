@@ -3,11 +3,11 @@
 import warnings
 
 import numpy as np
+import oracle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import oracle
 from excir_dask import explain
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,9 @@ def many(tmp_path_factory):
     names = [f"c{j:02d}" for j in range(20)]
     for i in range(3000):
         block = rng.standard_normal((20, 1000))
-        pq.write_table(pa.table({**dict(zip(names, block, strict=True)), "y": block[3] - block[4]}), folder / f"{i}.parquet")
+        pq.write_table(
+            pa.table({**dict(zip(names, block, strict=True)), "y": block[3] - block[4]}), folder / f"{i}.parquet"
+        )
     return folder
 
 
@@ -64,7 +66,7 @@ def test_thousands_of_files_are_explained(many):
 def test_graphs_stay_small_enough_to_send(shape, request, recwarn):
     from distributed import Client
 
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         explanation = explain(request.getfixturevalue(shape), output="y", scheduler=client)
     assert explanation.facts["rows"]["used"] > 0
     large = [str(w.message) for w in recwarn if "large graph" in str(w.message).lower()]
@@ -76,7 +78,7 @@ def test_the_warning_about_large_graphs_would_be_seen():
     from distributed import Client
 
     with (
-        Client(processes=False, n_workers=1, dashboard_address=None) as client,
+        Client(processes=False, n_workers=1, dashboard_address=":0") as client,
         warnings.catch_warnings(record=True) as seen,
     ):
         warnings.simplefilter("always")

@@ -6,7 +6,6 @@ centres. How many times the rows are read for that is decided here.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from excir_dask.errors import DataError, ReadError
 from excir_dask.graph.run import Runner
 from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.centers import Centers, ColumnStats, concatenate, describe
@@ -23,11 +21,9 @@ from excir_dask.kernels.sums import OutputSide, Sums, co_movement, concatenate_s
 from excir_dask.kernels.trim import TrimmedSums, concatenate_trimmed, merge_trimmed, trim, with_trimmed
 from excir_dask.lake.plan import Plan, Slice
 from excir_dask.lake.read import Layout, RowCounts, read_slice
+from excir_dask.lake.retry import retrying
 
 State = TypeVar("State")
-
-_ATTEMPTS = 4
-"""times that a slice is read before an I/O error counts"""
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Scans:
         for block, root in enumerate(roots):
             described.append((f"excir-quantiles-{self.token}", block))
             graph[described[-1]] = (_describe, root, centering)
-        parts: list[LakeStats] = self.runner.run(graph, described, self._weights("summarise"), "scan 1: quantiles")
+        parts: list[LakeStats] = self._run(graph, described, "summarise", "scan 1: quantiles")
         stats = LakeStats(parts[0].counts, concatenate([part.features for part in parts]), parts[0].outputs)
         if centering == "trimmed" and not (stats.features.exact.all() and stats.outputs.exact.all()):
             return self._trimmed(stats)
@@ -88,14 +84,14 @@ class Scans:
     def sums(self, features: Centers, outputs: Centers) -> Sums:
         """Scan 2: co-movement sums at the given centres."""
         graph, roots = self._graph("sum", _sum_slice, merge_sums, concatenate_sums, features, outputs)
-        parts: list[Sums] = self.runner.run(graph, roots, self._weights("sum"), "scan 2: co-movement")
+        parts: list[Sums] = self._run(graph, roots, "sum", "scan 2: co-movement")
         return concatenate_sums(parts)
 
     def _trimmed(self, stats: LakeStats) -> LakeStats:
         graph, roots = self._graph(
             "trim", _trim_slice, merge_both_trimmed, concatenate_both_trimmed, stats.features, stats.outputs
         )
-        parts: list[BothTrimmed] = self.runner.run(graph, roots, self._weights("trim"), "trimmed centres")
+        parts: list[BothTrimmed] = self._run(graph, roots, "trim", "trimmed centres")
         features, outputs = concatenate_both_trimmed(parts)
         assert outputs is not None
         return replace(
@@ -124,7 +120,7 @@ class Scans:
                 keys = []
                 for i, piece in enumerate(slices):
                     keys.append((names[0], block, number, i))
-                    graph[keys[-1]] = (_retrying, scan, piece, self._frame(graph, number), *common)
+                    graph[keys[-1]] = (_scan_slice, scan, piece, self._frame(graph, number), *common)
                 if len(keys) > 1:
                     graph[(names[2], block, number)] = (beside, keys)
                     leaves.append((names[2], block, number))
@@ -144,14 +140,17 @@ class Scans:
         graph[key] = frame
         return key
 
-    def _weights(self, verb: str) -> dict[Key, int]:
-        """What each slice adds to a progress bar: its values."""
-        return {
+    def _run(self, graph: Graph, keys: Sequence[Key], verb: str, label: str) -> list[Any]:
+        work = {
             (f"excir-{verb}-{self.token}", block, number, i): max(piece.rows * (piece.stop - piece.start), 1)
             for block, spans in enumerate(self.plan.blocks)
             for number, slices in enumerate(spans)
             for i, piece in enumerate(slices)
         }
+        try:
+            return self.runner.run(graph, keys, work, label)
+        finally:
+            self.layout.open_files.close()
 
 
 def merge_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
@@ -184,16 +183,9 @@ def concatenate_both_trimmed(parts: Sequence[BothTrimmed]) -> BothTrimmed:
     return concatenate_trimmed([part[0] for part in parts]), outputs[0] if outputs else None
 
 
-def _retrying(scan: Callable[..., State], piece: Slice, frame: Any, layout: Layout, *shared: Any) -> State:
-    """A slice's state; a read that fails in a way that may pass is tried again, with growing pauses."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            return scan(piece, frame, layout, *shared)
-        except ReadError as error:
-            if attempt == _ATTEMPTS:
-                raise DataError(f"{error} ({_ATTEMPTS} tries)") from error
-            time.sleep(0.1 * 4 ** (attempt - 1))
-    raise AssertionError("unreachable")
+def _scan_slice(scan: Callable[..., State], piece: Slice, frame: Any, layout: Layout, *shared: Any) -> State:
+    """A slice's state; a read that fails in a way that may pass is tried again."""
+    return retrying(lambda: scan(piece, frame, layout, *shared))
 
 
 def _summarise_slice(piece: Slice, frame: Any, layout: Layout, with_total: bool) -> SliceSummary:

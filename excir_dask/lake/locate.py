@@ -24,12 +24,15 @@ class Location:
     """The files of a lake, before any of them is opened."""
 
     name: str
-    """what the user typed, for messages"""
+    """what the user typed, for messages, without the credentials that a URL may hold"""
     filesystem: fs.FileSystem
     root: str
     """folder that relative paths start from"""
     files: tuple[fs.FileInfo, ...]
     """in the order of their relative paths"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", public(self.name))
 
     def relative(self, path: str) -> str:
         return posixpath.relpath(path, self.root) if self.root else path
@@ -62,9 +65,18 @@ def locate(
             return _from_glob(names[0], filesystem, path)
         return _from_path(names[0], filesystem, path)
     except PermissionError as error:
-        raise LakeError(f"no permission to list {names[0]}: {error}; ask for read access to it") from error
+        raise LakeError(f"no permission to list {public(names[0])}: {error}; ask for read access to it") from error
     except OSError as error:
-        raise LakeError(f"{names[0]} cannot be reached: {error}; check the address and the credentials") from error
+        raise LakeError(f"{public(names[0])} cannot be reached: {error}; check address and credentials") from error
+
+
+def public(name: str) -> str:
+    """A location as it may be shown and saved.
+
+    >>> public("s3://key:secret@bucket/lake")
+    's3://***@bucket/lake'
+    """
+    return re.sub(r"(?<=://)[^/@]+@", "***@", name)
 
 
 def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) -> Location:
@@ -76,7 +88,7 @@ def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) 
     infos = filesystem.get_file_info(paths)
     for item, info in zip(names, infos, strict=True):
         if info.type != fs.FileType.File:
-            raise LakeError(f"{item} is not a file; a list must name Parquet files (pass a single folder by itself)")
+            raise LakeError(f"{public(item)} is not a file; a list must name Parquet files (pass a folder by itself)")
     root = posixpath.commonpath([posixpath.dirname(path) for path in paths])
     return Location(
         f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0], filesystem, root, _ordered(infos)
@@ -88,13 +100,13 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str) -> Location:
     if info.type == fs.FileType.File:
         return Location(name, filesystem, posixpath.dirname(path), (info,))
     if info.type == fs.FileType.NotFound:
-        raise LakeError(f"{name} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
+        raise LakeError(f"{public(name)} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
     _refuse_table_formats(name, filesystem, path)
     found = [
         child for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True)) if _is_data(child, path)
     ]
     if not found:
-        raise LakeError(f"{name} holds no Parquet files (names that begin with '_' or '.' are left out)")
+        raise LakeError(f"{public(name)} holds no Parquet files (names that begin with '_' or '.' are left out)")
     return Location(name, filesystem, path, _ordered(found))
 
 
@@ -108,14 +120,14 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
         info for info in (filesystem.get_file_info(sorted(matches)) if matches else []) if _is_data(info, root or ".")
     ]
     if not found:
-        raise LakeError(f"no file matches {name} (names that begin with '_' or '.' are left out)")
+        raise LakeError(f"no file matches {public(name)} (names that begin with '_' or '.' are left out)")
     return Location(name, filesystem, root, _ordered(found))
 
 
 def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[fs.FileSystem, str]:
     if "://" not in name:
         if storage_options:
-            raise UsageError(f"storage options were given but {name} is a local path")
+            raise UsageError(f"storage options were given but {public(name)} is a local path")
         return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(name)).replace(os.sep, "/")
     scheme = name.split("://", 1)[0]
     if not storage_options:
@@ -123,7 +135,7 @@ def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[f
             return fs.FileSystem.from_uri(_escaped(name))
         except (pa.ArrowInvalid, NotImplementedError) as error:
             if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
-                raise UsageError(f"cannot open {name}: {error}") from error
+                raise UsageError(f"cannot open {public(name)}: {error}") from error
             # not one of pyarrow's own schemes: fsspec may know it
     import fsspec
 
@@ -166,6 +178,6 @@ def _refuse_table_formats(name: str, filesystem: fs.FileSystem, path: str) -> No
         ):
             continue
         raise LakeError(
-            f"{name} is {kind} table, whose folder may hold files with deleted rows; "
+            f"{public(name)} is {kind} table, whose folder may hold files with deleted rows; "
             "pass the list of files of the version you want to explain"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from excir_dask.errors import UsageError
 from excir_dask.lake.schema import Selection
@@ -200,7 +201,7 @@ def _even(start: int, stop: int, most: int) -> list[tuple[int, int]]:
     """Ranges of about equal length that cover ``start`` to ``stop``, none longer than ``most``."""
     count = -(-(stop - start) // most)
     edges = [start + (stop - start) * i // count for i in range(count + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _number(value: int | float | str | None) -> float:

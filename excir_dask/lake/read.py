@@ -183,11 +183,19 @@ def _block_of_frame(piece: Slice, layout: Layout, frame: Any) -> Block:
     rows = len(frame)
 
     def read(names: Sequence[str]) -> list[Floats]:
-        return [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
+        return [_numbers(frame[name], name, piece.part) for name in names]
 
     keep = None if layout.sample.everything else layout.sample.keep(piece.part, 0, rows, piece.first_row)
     columns = (read([name])[0] for name in layout.features[piece.start : piece.stop])
     return _block(layout, rows, keep, read(_fixed(layout)), columns, [(piece.part, rows)])
+
+
+def _numbers(series: Any, name: str, part: str) -> Floats:
+    try:
+        found: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"column '{name}' of {part} does not hold numbers, as its type said: {error}") from error
+    return found
 
 
 def _fixed(layout: Layout) -> list[str]:

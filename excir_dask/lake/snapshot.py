@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +10,11 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from excir_dask.errors import LakeChangedError, LakeError
+from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import Location
+from excir_dask.lake.retry import retrying
 
 _FOOTER_THREADS = 16
-
-_ATTEMPTS = 4
-"""times that a footer is read before an I/O error counts"""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Snapshot:
 def take_snapshot(location: Location) -> Snapshot:
     """Read every file's footer, many at a time."""
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-        footers = list(pool.map(lambda info: _footer(location, info.path, info.size), location.files))
+        footers = list(pool.map(lambda info: retrying(lambda: _footer(location, info.path, info.size)), location.files))
     key_types, keys = _partition_keys(location)
     schemas: dict[pa.Schema, int] = {}
     files = []
@@ -96,32 +93,31 @@ def take_snapshot(location: Location) -> Snapshot:
     return Snapshot(location, tuple(files), tuple(schemas), key_types)
 
 
+def check_unchanged(snapshot: Snapshot) -> None:
+    """Raise if a file is not what it was when the snapshot was taken: scores of a lake that moved on are nobody's."""
+    now = snapshot.location.filesystem.get_file_info([file.path for file in snapshot.files])
+    for file, info in zip(snapshot.files, now, strict=True):
+        if (info.size, info.mtime_ns or 0) != (file.size, file.modified):
+            raise LakeChangedError(f"{file.relative} was changed or removed during the run; run again")
+
+
 def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with location.filesystem.open_input_file(path) as source:
-                metadata = pq.read_metadata(source)
-            schema = metadata.schema.to_arrow_schema().remove_metadata()
-            return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-        except PermissionError as error:
-            raise LakeError(
-                f"no permission to read {path}; ask for read access to it or leave it out with a glob"
-            ) from error
-        except FileNotFoundError as error:
-            raise LakeChangedError(f"{path} was removed while the lake was listed; run again") from error
-        except (ValueError, NotImplementedError) as error:  # pyarrow's own, or a column name that is not UTF-8
-            raise LakeError(
-                f"{path} ({size} bytes) cannot be read as Parquet: {error}; "
-                "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
-            ) from error
-        except OSError as error:  # a broken connection may pass; a broken footer may raise the same
-            if attempt == _ATTEMPTS:
-                raise LakeError(
-                    f"{path} ({size} bytes) cannot be read: {error} ({_ATTEMPTS} tries); repair or remove it, "
-                    "or leave it out with a glob such as 'lake/**/*.parquet'"
-                ) from error
-            time.sleep(0.1 * 4 ** (attempt - 1))
-    raise AssertionError("unreachable")
+    advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
+    try:
+        with location.filesystem.open_input_file(path) as source:
+            metadata = pq.read_metadata(source)
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+    except PermissionError as error:
+        raise LakeError(
+            f"no permission to read {path}; ask for read access to it or leave it out with a glob"
+        ) from error
+    except FileNotFoundError as error:
+        raise LakeChangedError(f"{path} was removed while the lake was listed; run again") from error
+    except (ValueError, NotImplementedError) as error:  # pyarrow's own, or a column name that is not UTF-8
+        raise LakeError(f"{path} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
+    except OSError as error:  # a broken connection may pass; a broken footer may raise the same
+        raise ReadError(f"{path} ({size} bytes) cannot be read: {error}; {advice}") from error
 
 
 def _partition_keys(

@@ -99,7 +99,9 @@ def test_a_column_goes_over_to_a_digest_behind_the_limit():
     assert not summarise(np.arange(float(EXACT_LIMIT + 1))).exact
     half = EXACT_LIMIT // 2
     assert merge_column([summarise(np.arange(0.0, half)), summarise(np.arange(float(half), 2.0 * half))]).exact
-    assert not merge_column([summarise(np.arange(0.0, half + 1)), summarise(np.arange(half + 1.0, 2.0 * half + 1))]).exact
+    assert not merge_column(
+        [summarise(np.arange(0.0, half + 1)), summarise(np.arange(half + 1.0, 2.0 * half + 1))]
+    ).exact
 
 
 @given(columns)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from oracle import cir as exact_cir
 
 from excir_dask.kernels.centers import BRACKET, Centers, center_errors, centers, describe
 from excir_dask.kernels.groups import score_group
 from excir_dask.kernels.scores import cir, ranks, score
 from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, co_movement, concatenate_sums, count_below, merge_sums
-from oracle import cir as exact_cir
 
 
 def at(center, thresholds=(0.0, 0.5), missing=False):
@@ -67,9 +67,7 @@ def test_blocks_of_rows_add_up_and_blocks_of_columns_stand_side_by_side(data):
     rows = [slice(0, 4000), slice(4000, 4001), slice(4001, None)]
     merged = merge_sums([co_movement(x[:, r], OutputSide(y[:, r], centers_y), centers_x, zero) for r in rows])
     side = OutputSide(y, centers_y)
-    joined = concatenate_sums(
-        [co_movement(x[c], side, centers_x.subset(c), zero) for c in (slice(0, 1), slice(1, 3))]
-    )
+    joined = concatenate_sums([co_movement(x[c], side, centers_x.subset(c), zero) for c in (slice(0, 1), slice(1, 3))])
     for name in whole.__dataclass_fields__:
         np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), rtol=1e-11, atol=1e-9)
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))

@@ -161,7 +161,7 @@ def test_a_row_group_larger_than_the_budget_is_cut_by_columns():
 
 def test_a_column_larger_than_the_budget_is_streamed_in_batches_of_rows():
     plan = make_plan(footers([[1_000_000]]), selection(20), MIB)
-    assert [(part.start, part.stop) for part in plan.slices()] == [(0, 8), (8, 16), (16, 20)]
+    assert [(part.start, part.stop) for part in plan.slices()] == [(0, 6), (6, 13), (13, 20)]
     assert {part.batch_rows for part in plan.slices()} == {MIB // (8 * (8 + 4))}
     assert plan.slice_bytes <= MIB
 

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lakes import ALWAYS, cir, columns, faulty, numbers, snapshot, write
 
@@ -165,3 +166,29 @@ def test_a_file_removed_after_the_listing_is_named(lake):
         pytest.raises(LakeChangedError, match=r"deep/a\.parquet was removed"),
     ):
         snapshot(f"faulty://{lake}")
+
+
+def test_a_file_rewritten_with_the_same_size_during_a_run_is_noticed(tmp_path, monkeypatch, synchronous):
+    import importlib
+
+    run = importlib.import_module("excir_dask.explain")
+    rng = np.random.default_rng(0)
+
+    def write() -> None:
+        table = pa.table({"x": rng.standard_normal(50), "pred": rng.standard_normal(50)})
+        pq.write_table(table, tmp_path / "a.parquet", compression="none", use_dictionary=False, write_statistics=False)
+
+    write()
+    size = (tmp_path / "a.parquet").stat().st_size
+    between_scans = run.centers
+    rewritten = []
+
+    def rewrite(*arguments):
+        if not rewritten:
+            rewritten.append(write())
+        return between_scans(*arguments)
+
+    monkeypatch.setattr(run, "centers", rewrite)
+    with pytest.raises(LakeChangedError, match=r"a\.parquet was changed"):
+        run.explain(tmp_path, output="pred")
+    assert (tmp_path / "a.parquet").stat().st_size == size
