@@ -120,7 +120,7 @@ OTHER = {
     "arrow date": (pd.Series(pd.date_range("2024", periods=ROWS)).astype(pd.ArrowDtype(pa.date32())), "a time"),
     "timedelta": (pd.to_timedelta(WHOLE, unit="s"), "a time"),
     "arrow duration": (pd.to_timedelta(WHOLE, unit="s").astype("duration[ns][pyarrow]"), "a time"),
-    "text": (WHOLE.astype(str), "text or categories"),
+    "text": (WHOLE.astype("string"), "text or categories"),
     "arrow text": (WHOLE.astype(str).astype("string[pyarrow]"), "text or categories"),
     "categories": (pd.Categorical(WHOLE.astype(str)), "text or categories"),
     "whole categories": (pd.Categorical(WHOLE), "text or categories"),
