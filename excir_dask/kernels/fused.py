@@ -38,44 +38,60 @@ def products(x: Floats, center: float, moves: Floats, weights: Floats, found: Fl
     total = 0.0
     for start in range(0, x.size, BLOCK):
         stop = min(start + BLOCK, x.size)
-        part = 0.0
-        if weights.size:
-            for i in range(start, stop):
-                part += weights[i] * abs(x[i] - center)
-        else:
-            for i in range(start, stop):
-                part += abs(x[i] - center)
-        total += part
         for k in range(moves.shape[0]):
-            n = d = s2 = sp = 0.0
+            n = d = s2 = sp = part = 0.0
             for i in range(start, stop):
-                p = (x[i] - center) * moves[k, i]
+                move = x[i] - center
+                p = move * moves[k, i]
                 a = abs(p)
                 n += p
                 d += a
                 s2 += p * p
                 sp += p * a
+                part += abs(move)
             found[0, k] += n
             found[1, k] += d
             found[2, k] += s2
             found[3, k] += sp
+            if k == 0 and weights.size == 0:
+                total += part
+        if weights.size:
+            part = 0.0
+            for i in range(start, stop):
+                part += weights[i] * abs(x[i] - center)
+            total += part
     return total
 
 
 @_compiled
 def below(x: Floats, thresholds: Floats, weights: Floats, found: Floats) -> None:
-    """Add the weight of the values strictly below each threshold to ``found``; ``weights`` empty for ones."""
+    """Add the weight of the values strictly below each threshold to ``found``; ``weights`` empty for ones.
+
+    There are a multiple of four thresholds: four in one pass take half the time of one after the other.
+    """
     for start in range(0, x.size, BLOCK):
         stop = min(start + BLOCK, x.size)
-        for t in range(thresholds.size):
-            threshold = thresholds[t]
+        for t in range(0, thresholds.size, 4):
+            t0, t1, t2, t3 = thresholds[t], thresholds[t + 1], thresholds[t + 2], thresholds[t + 3]
             if weights.size:
-                weight = 0.0
+                w0 = w1 = w2 = w3 = 0.0
                 for i in range(start, stop):
-                    weight += weights[i] if x[i] < threshold else 0.0
-                found[t] += weight
+                    w0 += weights[i] if x[i] < t0 else 0.0
+                    w1 += weights[i] if x[i] < t1 else 0.0
+                    w2 += weights[i] if x[i] < t2 else 0.0
+                    w3 += weights[i] if x[i] < t3 else 0.0
+                found[t] += w0
+                found[t + 1] += w1
+                found[t + 2] += w2
+                found[t + 3] += w3
             else:
-                count = 0
+                n0 = n1 = n2 = n3 = 0
                 for i in range(start, stop):
-                    count += x[i] < threshold
-                found[t] += count
+                    n0 += x[i] < t0
+                    n1 += x[i] < t1
+                    n2 += x[i] < t2
+                    n3 += x[i] < t3
+                found[t] += n0
+                found[t + 1] += n1
+                found[t + 2] += n2
+                found[t + 3] += n3

@@ -78,14 +78,15 @@ class OutputSide:
             self.moves *= weights
         self.weights = np.empty(0) if weights is None else weights
         """(rows,) of w, empty for ones"""
-        self.absolute = np.abs(self.moves)
-        self.abs_y = self.absolute.sum(axis=1)
+        self.abs_y = np.array([np.abs(move).sum() for move in self.moves])
         self.weight = float(outputs.shape[1] if weights is None else weights.sum())
 
     def over(self, present: NDArray[np.bool_]) -> tuple[Floats, float]:
         """Sum of w |y~| of each output, and of w, over the rows where a column has a value."""
         weights = np.where(present, self.weights, 0.0) if self.weights.size else present
-        return np.where(present, self.absolute, 0.0).sum(axis=1), float(weights.sum())
+        return np.array([np.abs(move, where=present, out=np.zeros_like(move)).sum() for move in self.moves]), float(
+            weights.sum()
+        )
 
 
 def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, output_below: Floats) -> Sums:

@@ -24,7 +24,7 @@ BLOCK_COLUMNS = 256
 SPAN_FILES = 64
 """files in one span: each is open while its slice is read"""
 
-_LEAST_SLICES = 32
+_LEAST_SLICES = 12
 """slices that a lake is cut into at least, as long as they are not smaller than the next figure"""
 
 _SMALL_SLICE = 16 * 2**20

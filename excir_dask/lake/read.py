@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import fs
 
@@ -111,7 +110,6 @@ def read_slice(piece: Slice, layout: Layout, frame: Any = None) -> Iterator[Bloc
 
 def release_memory() -> None:
     """Give freed memory back to the system: a dask worker that seems full is paused, and may never resume."""
-    pa.default_memory_pool().release_unused()
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
@@ -231,7 +229,7 @@ def _block(
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
     )
     if counts.used == rows:
-        return Block(counts, np.stack(outputs), weights, columns)
+        return Block(counts, outputs[0][None] if len(outputs) == 1 else np.stack(outputs), weights, columns)
     return Block(
         counts,
         np.stack([y[used] for y in outputs]),

@@ -11,7 +11,7 @@ from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, co_movement, concatenate_sums, count_below, merge_sums
 
 
-def at(center, thresholds=(0.0, 0.5), missing=False):
+def at(center, thresholds=(0.0, 0.5, 0.7, 0.9), missing=False):
     center = np.atleast_1d(np.asarray(center, dtype=float))
     grid = np.tile(np.asarray(thresholds, dtype=float), (center.size, 1, 1))
     return Centers(center, np.full(center.size, missing), grid)
@@ -30,7 +30,7 @@ def test_sums_are_those_of_numpy(data, weighted):
     x, y, w = data
     weights = w if weighted else None
     side = OutputSide(y, at([0.1, 0.2]), weights)
-    sums = co_movement(iter(x), side, at([0.3, -0.2, 0.0]), np.zeros((2, 1, 2)))
+    sums = co_movement(iter(x), side, at([0.3, -0.2, 0.0]), np.zeros((2, 1, 4)))
     ww = w if weighted else np.ones(x.shape[1])
     moves = x - np.array([[0.3], [-0.2], [0.0]])
     for k, m_y in enumerate([0.1, 0.2]):
@@ -52,9 +52,9 @@ def test_missing_values_add_nothing(data, weighted):
     gaps[::3], gaps[1::7], gaps[2::11] = np.nan, np.inf, -np.inf
     present = np.isfinite(gaps)
     weights = w if weighted else None
-    with_gaps = co_movement([gaps], OutputSide(y, at([0.1, 0.2]), weights), at(0.3, missing=True), np.zeros((2, 1, 2)))
+    with_gaps = co_movement([gaps], OutputSide(y, at([0.1, 0.2]), weights), at(0.3, missing=True), np.zeros((2, 1, 4)))
     side = OutputSide(y[:, present], at([0.1, 0.2]), None if weights is None else w[present])
-    without = co_movement([gaps[present]], side, at(0.3), np.zeros((2, 1, 2)))
+    without = co_movement([gaps[present]], side, at(0.3), np.zeros((2, 1, 4)))
     for name in ("numerator", "denominator", "squares", "abs_y", "abs_x", "weight", "below"):
         np.testing.assert_allclose(getattr(with_gaps, name), getattr(without, name), rtol=1e-12)
 
@@ -62,7 +62,7 @@ def test_missing_values_add_nothing(data, weighted):
 def test_blocks_of_rows_add_up_and_blocks_of_columns_stand_side_by_side(data):
     x, y, _ = data
     centers_x, centers_y = at([0.3, -0.2, 0.0]), at([0.1, 0.2])
-    zero = np.zeros((2, 1, 2))
+    zero = np.zeros((2, 1, 4))
     whole = co_movement(x, OutputSide(y, centers_y), centers_x, zero)
     rows = [slice(0, 4000), slice(4000, 4001), slice(4001, None)]
     merged = merge_sums([co_movement(x[:, r], OutputSide(y[:, r], centers_y), centers_x, zero) for r in rows])
@@ -75,9 +75,9 @@ def test_blocks_of_rows_add_up_and_blocks_of_columns_stand_side_by_side(data):
 
 def test_no_rows_at_all_give_zeros():
     side = OutputSide(np.empty((1, 0)), at(0.0))
-    sums = co_movement([np.empty(0)], side, at(0.0), np.zeros((1, 1, 2)))
+    sums = co_movement([np.empty(0)], side, at(0.0), np.zeros((1, 1, 4)))
     assert sums.denominator.tolist() == [[0.0]]
-    assert count_below(np.empty(0), np.array([1.0]), side).tolist() == [0.0]
+    assert count_below(np.empty(0), np.ones(4), side).tolist() == [0.0] * 4
 
 
 def certified(x, y, centering="midhinge"):

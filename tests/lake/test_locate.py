@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import fsspec
@@ -144,21 +146,42 @@ def test_a_truncated_parquet_file_is_named(lake, keep):
         snapshot(lake)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_named(lake):
-    (lake / "b.parquet").chmod(0)
-    with pytest.raises(LakeError, match=r"no permission to read .*b\.parquet"):
-        snapshot(lake)
+@pytest.fixture
+def open_lake(lake):
+    """The lake where anybody may look for it, seen by somebody who is not root: root may read everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        copy = Path(shutil.copytree(lake, Path(folder) / "lake"))
+        for path in [copy, *copy.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        snapshot(copy)  # whatever is imported on first use is imported by now
+        yield copy
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")
-def test_a_folder_without_permission_is_named(lake):
-    (lake / "deep").chmod(0)
+@contextmanager
+def as_nobody():
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
     try:
-        with pytest.raises(LakeError, match=r"no permission to list .*lake"):
-            locate(lake)
+        yield
     finally:
-        (lake / "deep").chmod(0o755)
+        os.seteuid(before)
+
+
+def test_a_file_without_permission_is_named(open_lake):
+    (open_lake / "b.parquet").chmod(0)
+    with as_nobody(), pytest.raises(LakeError, match=r"no permission to read .*b\.parquet"):
+        snapshot(open_lake)
+
+
+def test_a_folder_without_permission_is_named(open_lake):
+    (open_lake / "deep").chmod(0)
+    try:
+        with as_nobody(), pytest.raises(LakeError, match=r"no permission to list .*lake"):
+            locate(open_lake)
+    finally:
+        (open_lake / "deep").chmod(0o755)
 
 
 def test_a_store_that_denies_a_file_is_an_error_that_names_the_file(lake):

@@ -1,0 +1,146 @@
+"""Where the time of a run goes: its stages one by one, alternately, in nanoseconds a value and thread.
+
+Wall time says what a user waits; processor time and page faults tell work from waiting and from new memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lakes import FOLDER, OUTPUT, lake
+from measure import save
+from speed import scan_columns
+
+from excir_dask.graph import scans
+from excir_dask.kernels.centers import Centers, centers, describe
+from excir_dask.kernels.summaries import summarise
+from excir_dask.lake.locate import locate
+from excir_dask.lake.plan import Slice, make_plan
+from excir_dask.lake.read import Layout, read_slice
+from excir_dask.lake.sample import Sample
+from excir_dask.lake.schema import describe_columns, select
+from excir_dask.lake.snapshot import take_snapshot
+
+
+def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]], list[Slice]]:
+    """What is done to each slice in each stage, and the slices."""
+    snapshot = take_snapshot(locate(str(folder), None))
+    selection = select(describe_columns(snapshot), (OUTPUT,), None, None)
+    plan = make_plan(snapshot, selection, budget)
+    layout = Layout(snapshot.location.filesystem, selection.features, (OUTPUT,), None, Sample())
+    slices = list(plan.slices())
+    features, outputs = _centers(slices, layout)
+
+    def read(piece: Slice) -> None:
+        for block in read_slice(piece, layout):
+            for _ in block.columns:
+                pass
+
+    def first_look(piece: Slice) -> None:
+        """Touches every value once, as anything must."""
+        for block in read_slice(piece, layout):
+            for x in block.columns:
+                x.min()
+
+    def in_order(piece: Slice) -> None:
+        for block in read_slice(piece, layout):
+            for x in block.columns:
+                np.sort(x.astype(np.float32))
+
+    found: dict[str, Callable[[Slice], Any]] = {
+        "read": read,
+        "read, min": first_look,
+        "read, float32 sort": in_order,
+        "scan 1": lambda piece: scans._summarise_slice(piece, None, layout, False),
+        "scan 2": lambda piece: scans._sum_slice(piece, None, layout, features, outputs),
+    }
+    return found, slices
+
+
+def _centers(slices: list[Slice], layout: Layout) -> tuple[Centers, Centers]:
+    """Centres of the first span, good enough to time with."""
+    found = []
+    outputs: list[Any] = []
+    for piece in (piece for piece in slices if piece.number == 0):
+        for block in read_slice(piece, layout):
+            found += [summarise(x) for x in block.columns]
+            outputs = outputs or [summarise(y) for y in block.outputs]
+    return centers(describe(found, "midhinge"), "midhinge"), centers(describe(outputs, "midhinge"), "midhinge")
+
+
+def measured(job: Callable[[], Any]) -> dict[str, float]:
+    before, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    job()
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+    system = after.ru_stime - before.ru_stime
+    return {
+        "wall": wall,
+        "cpu": after.ru_utime - before.ru_utime + system,
+        "system": system,
+        "faults": after.ru_minflt - before.ru_minflt,
+    }
+
+
+def over_slices(do: Callable[[Slice], Any], slices: list[Slice], threads: int) -> None:
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(do, slices))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--budget", type=int, default=128, help="MiB of a slice")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    given = parser.parse_args()
+    folder = lake("speed", given.folder, given.rows)
+    files = sorted(folder.glob("*.parquet"))
+    found, slices = stages(folder, given.budget * 2**20)
+    values = sum(piece.rows * (piece.stop - piece.start + piece.lead) for piece in slices)
+    jobs: dict[tuple[str, int], Callable[[], Any]] = {}
+    for threads in given.threads:
+        jobs["scan by columns", threads] = lambda threads=threads: scan_columns(files, threads)
+        for name, do in found.items():
+            jobs[name, threads] = lambda do=do, threads=threads: over_slices(do, slices, threads)
+    runs: dict[tuple[str, int], list[dict[str, float]]] = {key: [] for key in jobs}
+    for round_ in range(given.repeats + 1):
+        for key, job in jobs.items():
+            run = measured(job)
+            if round_:  # the first warms up
+                runs[key].append(run)
+
+    print(f"{len(slices)} slices, {values / 1e6:.0f} million values, {os.cpu_count()} processors")
+    heads = "".join(f"{head:>8}" for head in ("threads", "wall", "(min)", "cpu", "(min)", "system"))
+    print(f"{'ns a value and thread':22}{heads}{'faults':>9}")
+    figures = []
+    for (name, threads), each in runs.items():
+        middle = {key: statistics.median(run[key] for run in each) for key in each[0]}
+        best = {key: min(run[key] for run in each) for key in each[0]}
+        row = {
+            "stage": name,
+            "threads": threads,
+            "wall": middle["wall"] * threads / values * 1e9,
+            "wall_best": best["wall"] * threads / values * 1e9,
+            "cpu": middle["cpu"] / values * 1e9,
+            "cpu_best": best["cpu"] / values * 1e9,
+            "system": middle["system"] / values * 1e9,
+            "faults": middle["faults"],
+        }
+        numbers = "".join(f"{row[key]:8.2f}" for key in ("wall", "wall_best", "cpu", "cpu_best", "system"))
+        print(f"{name:22}{threads:8}{numbers}{row['faults']:9.0f}")
+        figures.append({key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()})
+    save("stages", {"rows": given.rows, "slices": len(slices), "repeats": given.repeats, "ns_a_value": figures})
+
+
+if __name__ == "__main__":
+    main()
