@@ -68,7 +68,7 @@ def summarise(x: Floats, w: Floats | None = None, with_total: bool = True) -> Co
     with_total : bool
         Sum the values as well, which only a mean needs.
     """
-    weights, offset = None, 0.0
+    weights, offset = None, None
     if w is None:
         ordered, offset, few = _sort(x)
     else:
@@ -90,10 +90,10 @@ def summarise(x: Floats, w: Floats | None = None, with_total: bool = True) -> Co
     if few:
         starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
         masses = np.add.reduceat(np.ones(n) if weights is None else weights, starts)
-        return ColumnSummary(n, missing, weight, whole, low, high, total, True, ordered[starts], masses)
+        return ColumnSummary(n, missing, weight, whole, low, high, total, True, ordered[starts].astype(float), masses)
     points, masses = _equal_rank_bins(ordered, weights)
     digest = TDigest(COMPRESSION)
-    digest.update(points + offset, masses)
+    digest.update(points + (offset or 0.0), masses)
     return ColumnSummary(n, missing, weight, whole, low, high, total, False, *_centroids(digest))
 
 
@@ -179,30 +179,47 @@ def _nothing(missing: int) -> ColumnSummary:
     return ColumnSummary(0, missing, 0.0, True, np.inf, -np.inf, 0.0, True, empty, empty)
 
 
-def _sort(x: Floats) -> tuple[NDArray[np.floating], float, bool]:
-    """Finite values in order, less an offset that is returned beside them, and whether they are few distinct ones.
+def _sort(x: Floats) -> tuple[NDArray[np.floating], float | None, bool]:
+    """Finite values in order; the offset they are distances from (None: nothing was rounded); whether few are distinct.
 
-    Sorting is the largest cost of a run (11 ns a value in float64, 6 in float32). Where a sample says that hardly any
-    value repeats, values are sorted in float32 as distances from the sample's median: near the quartiles that rounds by
-    a ten-millionth of the interquartile range, a thousandth of what a digest can tell apart. Values that repeat must
-    stay what they are, because a quartile may lie on one of them.
+    Sorting is the largest cost of a run: 11 ns a value in float64, 6 in float32.
     """
-    sample = np.sort(x[:: max(x.size // _SAMPLE, 1)])
-    sample = sample[_finite(sample)]
-    if x.size > 2 * _SAMPLE and np.count_nonzero(np.diff(sample)) > 0.98 * sample.size:
-        offset = float(sample[sample.size // 2])
-        narrow = np.empty(x.size, dtype=np.float32)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            np.subtract(x, offset, out=narrow, casting="same_kind")
+    narrow, offset = _narrow(x)
+    if narrow is not None:
         narrow.sort()
         inside = _finite(narrow)
         overflow = inside.start > 0 or (inside.stop < x.size and narrow[inside.stop] == np.inf)
         narrow = narrow[inside]
-        if narrow.size and not overflow and not _few_distinct(narrow):
-            return narrow, offset, False
+        few = _few_distinct(narrow)
+        if offset is None or (narrow.size and not overflow and not few):
+            return narrow, offset, few
     ordered = np.sort(x)
     ordered = ordered[_finite(ordered)]
-    return ordered, 0.0, _few_distinct(ordered)
+    return ordered, None, _few_distinct(ordered)
+
+
+def _narrow(x: Floats) -> tuple[NDArray[np.float32] | None, float | None]:
+    """The values in float32 where sorting may work on that, and the offset they are distances from.
+
+    Values that float32 holds exactly, such as small whole numbers, stay as they are. Where a sample says that hardly
+    any value repeats, they become distances from its median: near the quartiles that rounds by a ten-millionth of the
+    interquartile range, a thousandth of what a digest can tell apart. Other values that repeat must stay what they
+    are, because a quartile may lie on one of them.
+    """
+    sample = np.sort(x[:: max(x.size // _SAMPLE, 1)])
+    sample = sample[_finite(sample)]
+    if x.size <= 2 * _SAMPLE or sample.size == 0:
+        return None, None
+    with np.errstate(all="ignore"):
+        if np.array_equal(sample, sample.astype(np.float32)):
+            narrow = x.astype(np.float32)
+            same = np.array_equal(x, narrow) or np.array_equal(x, narrow, equal_nan=True)
+            return (narrow if same else None), None
+        if np.count_nonzero(np.diff(sample)) < 0.98 * sample.size:
+            return None, None
+        narrow, offset = np.empty(x.size, dtype=np.float32), float(sample[sample.size // 2])
+        np.subtract(x, offset, out=narrow, casting="same_kind")
+    return narrow, offset
 
 
 def _finite(ordered: NDArray[np.floating]) -> slice:
@@ -222,8 +239,9 @@ def _few_distinct(ordered: NDArray[np.floating]) -> bool:
     return bool(np.count_nonzero(ordered[1:] != ordered[:-1]) < EXACT_LIMIT)
 
 
-def _outer_limits(ordered: NDArray[np.floating], offset: float) -> tuple[float, float]:
-    if ordered.dtype == np.float64:
+def _outer_limits(ordered: NDArray[np.floating], offset: float | None) -> tuple[float, float]:
+    """The smallest and the largest value, or a little outside where they were rounded."""
+    if offset is None:
         return float(ordered[0]), float(ordered[-1])
     low, high = np.nextafter(ordered[0], np.float32(-np.inf)), np.nextafter(ordered[-1], np.float32(np.inf))
     return float(np.nextafter(float(low) + offset, -np.inf)), float(np.nextafter(float(high) + offset, np.inf))

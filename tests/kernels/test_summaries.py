@@ -126,3 +126,28 @@ def test_merging_does_not_change_its_arguments():
     for part, (points, weights) in zip(parts, before, strict=True):
         np.testing.assert_array_equal(part.points, points)
         np.testing.assert_array_equal(part.weights, weights)
+
+
+@pytest.mark.parametrize("value", [5.0, 0.1, -1e9, 1e300, 0.0])
+def test_a_long_constant_column_has_equal_limits(value):
+    summary = summarise(np.full(30_000, value))
+    assert summary.low == summary.high == value
+    assert summary.points.tolist() == [value]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.26, 0.5])
+@pytest.mark.parametrize("atom", [0.0, 0.1, 1e9 + 0.3])
+def test_a_quartile_on_a_value_that_repeats_is_that_value(atom, share):
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(60_000) < share, atom, atom + np.abs(rng.standard_normal(60_000)))
+    summary = merge_column([summarise(part) for part in np.array_split(x, 4)])
+    q10, q60 = quantiles(summary, [0.1, 0.6])
+    assert q10 == atom
+    assert q60 > atom
+
+
+def test_infinite_values_among_whole_numbers_are_missing():
+    x = np.arange(40_000.0)
+    x[7], x[11], x[13] = np.inf, -np.inf, np.nan
+    summary = summarise(x)
+    assert (summary.n, summary.missing, summary.low, summary.high) == (39_997, 3, 0.0, 39_999.0)
