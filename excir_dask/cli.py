@@ -62,7 +62,9 @@ def excir() -> None:
 @click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]")
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
-@click.option("--top", default=15, show_default=True, help="Features to print for each output.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print for each output."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
 def explain(
     lake: str, outputs: Sequence[str], features: str | None, groups: Sequence[tuple[str, list[str]]],
@@ -167,6 +169,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
         sys.exit(130)
+    except OSError as error:  # a disk that is full while results are saved, for instance
+        click.echo(f"excir: {error}", err=True)
+        sys.exit(75)
 
 
 def _fail(error: ExcirError) -> NoReturn:

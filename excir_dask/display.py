@@ -77,6 +77,9 @@ def notes(explanation: Explanation) -> list[str]:
             else f"{len(left_out)} columns are not numbers and were"
         )
         found.append(f"note: {what} left out: {shown}")
+    wide = explanation.features["center_bound"].max()
+    if wide > 1e-12:
+        found.append(f"note: approximate centres changed no score by more than {wide:.1g} (certified)")
     flagged = explanation.features[explanation.features["flag"] != ""]
     for flag, table in flagged.groupby("flag"):
         names = list(dict.fromkeys(table["feature"]))
@@ -93,6 +96,8 @@ def _rows(table: pd.DataFrame, kind: str, width: int) -> list[str]:
         name = row[kind] if len(row[kind]) <= longest else row[kind][: longest - 1] + "…"
         extra = row["stderr"] if kind == "feature" else row["cir_scaled"]
         flag = f"  [{row['flag']}]" if row.get("flag") else ""
+        if row.get("strength_unsigned", 0.0) > row["strength"] + 0.05:
+            flag = f"  [members cancel: {row['strength_unsigned']:.3f} unsigned]"
         lines.append(
             f"  {row['rank']:>4}  {name:<{longest}}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  {extra:>7.4f}  "
             f"{bar(row['strength'], width)} {row['strength']:.3f}{flag}"

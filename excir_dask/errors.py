@@ -33,6 +33,8 @@ class DataError(LakeError):
 class ReadError(LakeError):
     """Reading a file failed in a way that may pass, such as a broken connection."""
 
+    exit_code = 75
+
 
 class LakeChangedError(ExcirError):
     """A file is not the one that was planned: it was rewritten or removed during the run."""

@@ -121,13 +121,13 @@ def explain(
     output_errors = center_errors(stats.outputs, centering, output_centers.center, sums.output_below)
     scores = score(sums, stats.features, stats.outputs, feature_errors, output_errors)
     table = feature_table(
-        plan.selection.features, asked.names, stats.features, stats.outputs, feature_centers, feature_errors,
+        plan.selection.features, asked.names, stats.features, stats.outputs, feature_centers,
         sums, scores, rank_by,
     )  # fmt: skip
     return Explanation(
         features=table,
         groups=group_table(table, groups or {}, rank_by),
-        outputs=_output_table(asked, stats, output_centers.center, output_errors.bound),
+        outputs=_output_table(asked, stats, output_centers.center, output_errors),
         facts={
             "settings": {
                 "outputs": dict(zip(asked.names, asked.columns, strict=True)),
@@ -235,12 +235,14 @@ def _check_rows(stats: LakeStats, asked: OutputColumns) -> None:
 
 
 def _check_range(sums: Sums, selection: Selection) -> None:
-    bad = ~np.isfinite(sums.squares + sums.denominator)
-    if bad.any():
-        k, j = np.argwhere(bad)[0]
+    large = ~np.isfinite(sums.squares + sums.denominator)
+    small = (sums.denominator > 0) & (sums.squares == 0)
+    if (large | small).any():
+        k, j = np.argwhere(large | small)[0]
+        size, cure = ("large", "divide") if large[k, j] else ("small", "multiply")
         raise DataError(
-            f"column '{selection.features[j]}' times output '{selection.outputs[k]}' is too large to square; "
-            "divide one of them by a constant (scores do not change by that)"
+            f"column '{selection.features[j]}' times output '{selection.outputs[k]}' is too {size} to square; "
+            f"{cure} one of them by a constant (scores do not change by that)"
         )
 
 

@@ -158,7 +158,12 @@ class Explanation:
 
 def check_target(folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """The folder, if an explanation may be saved in it; worth asking before hours of work."""
+    if "://" in os.fspath(folder):
+        raise UsageError(f"{folder} is a URL; explanations are saved in a folder of this machine, copy it from there")
     target = Path(folder)
+    parent = next(path for path in [target.absolute(), *target.absolute().parents][1:] if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten")
     if (

@@ -51,7 +51,7 @@ class Survey:
         if self.slices:
             memory = (BASE_MEMORY + 2 * self.slice_bytes, BASE_MEMORY + 8 * self.slice_bytes)
             lines.append(f"slices    {self.slices:,} a scan, at most {_size(self.slice_bytes)} decoded each")
-            lines.append(f"memory    at most {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
+            lines.append(f"memory    about {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
         for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):
             if found:
                 lines.append(f"{title}:")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.kernels.centers import CenterErrors, Centers, ColumnStats
+from excir_dask.kernels.centers import Centers, ColumnStats
 from excir_dask.kernels.groups import score_group
-from excir_dask.kernels.scores import LOW_SUPPORT, Scores, ranks
+from excir_dask.kernels.scores import LOW_SUPPORT, WIDE_BOUND, Scores, ranks
 from excir_dask.kernels.sums import Sums
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def feature_table(
     features: ColumnStats,
     outputs: ColumnStats,
     centers: Centers,
-    errors: CenterErrors,
     sums: Sums,
     scores: Scores,
     rank_by: str,
@@ -65,7 +64,7 @@ def feature_table(
                 "numerator": sums.numerator[k],
                 "denominator": sums.denominator[k],
                 "center_bound": scores.center_bound[k],
-                "flag": _flags(features, bool(outputs.constant[k]), errors, scores.n_eff[k]),
+                "flag": _flags(features, bool(outputs.constant[k]), scores.n_eff[k], scores.center_bound[k]),
             }
         )
         tables.append(table.sort_values("rank", kind="stable"))
@@ -99,7 +98,7 @@ def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], ran
         if rows:
             found = pd.DataFrame(rows)[GROUP_COLUMNS]
             primary = found["strength"] if rank_by == "strength" else found["cir"]
-            found["rank"] = ranks(primary.to_numpy(), found["denominator"].to_numpy() * 0.0)
+            found["rank"] = ranks(primary.to_numpy(), np.zeros(len(found)))
             tables.append(found.sort_values("rank", kind="stable"))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=GROUP_COLUMNS)
 
@@ -125,7 +124,9 @@ def check_groups(
     return checked
 
 
-def _flags(features: ColumnStats, output_constant: bool, errors: CenterErrors, n_eff: NDArray[np.float64]) -> list[str]:
+def _flags(
+    features: ColumnStats, output_constant: bool, n_eff: NDArray[np.float64], bound: NDArray[np.float64]
+) -> list[str]:
     """Words of warning, comma-separated, empty for most features."""
     found = []
     for j in range(features.n.size):
@@ -139,7 +140,7 @@ def _flags(features: ColumnStats, output_constant: bool, errors: CenterErrors, n
         else:
             if n_eff[j] < LOW_SUPPORT:
                 words.append("low support")
-            if errors.widened[j]:
+            if bound[j] > WIDE_BOUND:
                 words.append("wide bound")
         found.append(", ".join(words))
     return found

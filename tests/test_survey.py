@@ -70,7 +70,7 @@ def test_a_plan_prints_files_rows_columns_slices_and_memory(lake):
     assert "rows      80" in out
     assert "columns   5, of which 3 can be explained" in out
     assert "slices    1 a scan, at most 4.38 kiB decoded each" in out  # 80 rows of 3 features and 4 more
-    assert "memory    at most" in out
+    assert "memory    about" in out
     assert "note: text or categories" in out
     assert "whole: int64" in out
     assert out.endswith("schema conflicts: none\n")

@@ -130,11 +130,13 @@ class Scans:
         return graph, roots
 
     def _frame(self, graph: Graph, number: int) -> Any:
+        """The key of a span's piece of a DataFrame, whose tasks are added to the graph; None for files."""
         if self.frames is None:
             return None
         frame = self.frames[number]
         if hasattr(frame, "__dask_graph__"):
-            graph.update(frame.__dask_graph__())
+            if frame.key not in graph:  # partitions share one graph: it is added once, not once a partition
+                graph.update(frame.__dask_graph__())
             return frame.key
         key = (f"excir-frame-{self.token}", number)
         graph[key] = frame

@@ -120,29 +120,19 @@ def concatenate(parts: Sequence[ColumnStats]) -> ColumnStats:
 
 
 def centers(stats: ColumnStats, centering: str) -> Centers:
-    """Centres by the centring asked for; a constant column is centred on its value, exactly."""
-    center = {
-        "midhinge": stats.q25 + (stats.q75 - stats.q25) / 2,
-        "median": stats.q50,
-        "mean": stats.mean,
-        "trimmed": stats.trimmed,
-    }[centering]
+    """Centres by the centring asked for; a constant column is centred on its value, exactly.
+
+    Where no value lies between the quartiles (two rows, say), the trimmed centre is the midhinge.
+    """
+    midhinge = stats.q25 + (stats.q75 - stats.q25) / 2
+    trimmed = np.where(np.isnan(stats.trimmed), midhinge, stats.trimmed)
+    center = {"midhinge": midhinge, "median": stats.q50, "mean": stats.mean, "trimmed": trimmed}[centering]
     center = np.where(stats.constant, stats.low, center)
-    return Centers(np.where(np.isfinite(center), center, 0.0), stats.missing > 0, stats.thresholds)
+    return Centers(np.where(stats.n > 0, center, 0.0), stats.missing > 0, stats.thresholds)
 
 
-@dataclass(frozen=True)
-class CenterErrors:
-    """How far each centre can be from the exact one."""
-
-    bound: Floats
-    """largest possible distance; a fact, rounding apart"""
-    widened: NDArray[np.bool_]
-    """the exact quantile lay outside all thresholds, so the column's smallest or largest value decided"""
-
-
-def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Floats) -> CenterErrors:
-    """Certified distance between the centres used and the exact ones.
+def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Floats) -> Floats:
+    """Certified distance between the centres used and the exact ones; a fact, rounding apart.
 
     Parameters
     ----------
@@ -155,11 +145,9 @@ def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Flo
     """
     rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(center), stats.q75 - stats.q25)
     bound = np.where(np.isfinite(rounding), rounding, 0.0)
-    widened = np.zeros(center.size, dtype=bool)
     estimates = {0.25: stats.q25, 0.5: stats.q50, 0.75: stats.q75}
     for i in map(int, np.flatnonzero(~stats.exact & ~stats.constant)):
         enclosures = [_enclose(stats, i, k, level, below[i, k]) for k, level in enumerate(LEVELS[centering])]
-        widened[i] = any(enclosure.wide for enclosure in enclosures)
         if centering == "trimmed":
             bound[i] += _trimmed_error(center[i], enclosures[0], enclosures[1], stats.high[i] - stats.low[i])
         elif enclosures:
@@ -168,7 +156,7 @@ def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Flo
                 for level, e in zip(LEVELS[centering], enclosures, strict=True)
             ]
             bound[i] += sum(gaps) / len(gaps)
-    return CenterErrors(bound, widened)
+    return bound
 
 
 @dataclass(frozen=True)
@@ -181,27 +169,24 @@ class _Enclosure:
     """weight of the values below ``low``"""
     upto: float
     """weight of the values below ``high``"""
-    wide: bool
-    """not even the outer pair of thresholds encloses the quantile, so the column's own limits stand in"""
 
 
 def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) -> _Enclosure:
+    """The nearest thresholds that do it; the column's own limits where none does."""
     weight, scale = float(stats.weight[i]), float(stats.scale[i])
     slack = 0.0 if scale == 1.0 else 1e-9 * weight * scale
     rank = level * max(weight * scale - 1.0, 0.0)
     low, under, high, upto = float(stats.low[i]), 0.0, float(stats.high[i]), weight
-    lower = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d < 0]
-    upper = [(t, b) for t, b, d in zip(stats.thresholds[i, k], below, BRACKET, strict=True) if d > 0]
-    found = 0
-    for t, b in reversed(lower):
-        if b * scale + slack <= rank:
-            low, under, found = float(t), float(b), found + 1
+    counted = list(zip(stats.thresholds[i, k], below, BRACKET, strict=True))
+    for t, b, offset in reversed(counted):
+        if offset < 0 and b * scale + slack <= rank:
+            low, under = float(t), float(b)
             break
-    for t, b in upper:
-        if b * scale - slack >= rank + 1.0:
-            high, upto, found = float(t), float(b), found + 1
+    for t, b, offset in counted:
+        if offset > 0 and b * scale - slack >= rank + 1.0:
+            high, upto = float(t), float(b)
             break
-    return _Enclosure(low, high, under, upto, wide=found < 2)
+    return _Enclosure(low, high, under, upto)
 
 
 def _trimmed_error(center: float, first: _Enclosure, third: _Enclosure, span: float) -> float:

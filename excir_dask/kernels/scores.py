@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.kernels.centers import CenterErrors, ColumnStats
+from excir_dask.kernels.centers import ColumnStats
 from excir_dask.kernels.sums import Sums
 
 Floats = NDArray[np.float64]
 
 LOW_SUPPORT = 30.0
 """effective rows below which a score is flagged"""
+
+WIDE_BOUND = 0.01
+"""certified effect of approximate centres above which a score is flagged; most are below 0.002"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def cir(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def score(
-    sums: Sums, features: ColumnStats, outputs: ColumnStats, feature_errors: CenterErrors, output_errors: CenterErrors
+    sums: Sums, features: ColumnStats, outputs: ColumnStats, feature_errors: Floats, output_errors: Floats
 ) -> Scores:
     """Scores, their standard errors and the certified effect of approximate centres."""
     still = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
@@ -55,9 +58,11 @@ def score(
     moves = denominator > 0
     safe = np.where(moves, denominator, 1.0)
     ratio = np.clip(numerator / safe, -1.0, 1.0)
-    variance = ((1.0 + ratio**2) * sums.squares - 2.0 * ratio * sums.signed_squares) / safe**2
-    squares = np.where(moves & (sums.squares > 0), sums.squares, np.inf)
-    dx, dy = feature_errors.bound[None, :], output_errors.bound[:, None]
+    # roots before squares: D^2 may be too large for a float where D and the sums of squares are not
+    square = (np.sqrt(sums.squares) / safe) ** 2
+    signed = np.sign(sums.signed_squares) * (np.sqrt(np.abs(sums.signed_squares)) / safe) ** 2
+    variance = (1.0 + ratio**2) * square - 2.0 * ratio * signed
+    dx, dy = feature_errors[None, :], output_errors[:, None]
     effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
     bound = np.where(still, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
     return Scores(
@@ -65,7 +70,7 @@ def score(
         strength=np.abs(2.0 * score - 1.0),
         direction=np.sign(ratio * moves).astype(np.int8),
         stderr=np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0),
-        n_eff=np.where(moves, safe**2 / squares, 0.0),
+        n_eff=np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0)),
         center_bound=bound,
     )
 

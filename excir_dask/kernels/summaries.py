@@ -170,8 +170,11 @@ def trimmed_mean(summary: ColumnSummary, low: float, high: float) -> float:
 
 
 def rank_scale(n: int, weight: float, whole: bool) -> float:
-    """Factor that turns weights into ranks: 1 for whole weights (repeated rows), else to a mean weight of 1."""
-    return 1.0 if whole or weight == 0 else n / weight
+    """Factor that turns weights into ranks: 1 for whole weights (repeated rows), else to a mean weight of 1.
+
+    Whole weights beyond 2**50 in all are scaled too: ranks one apart could not be told from each other.
+    """
+    return 1.0 if (whole and weight < 2.0**50) or weight == 0 else n / weight
 
 
 def _nothing(missing: int) -> ColumnSummary:

@@ -37,10 +37,6 @@ class Location:
     def relative(self, path: str) -> str:
         return posixpath.relpath(path, self.root) if self.root else path
 
-    @property
-    def local(self) -> bool:
-        return isinstance(self.filesystem, fs.LocalFileSystem)
-
 
 def locate(
     lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], storage_options: Mapping[str, Any] | None = None

@@ -11,7 +11,7 @@ from excir_dask.errors import ReadError
 ATTEMPTS = 4
 """times that something is read before its error counts"""
 
-_PAUSES = (0.1, 0.4, 1.6)
+_PAUSES = (0.2, 1.0, 5.0)
 """seconds between the tries"""
 
 T = TypeVar("T")

@@ -75,7 +75,6 @@ def test_a_file_named_twice_in_a_list_does_not_count_twice(lake):
 
 def test_a_file_url_means_the_same_as_the_path(lake):
     assert found(f"file://{lake}") == ALL
-    assert locate(f"file://{lake}").local
     assert cir(f"file://{lake}") == cir(lake)
 
 

@@ -274,7 +274,7 @@ def test_reads_that_keep_failing_are_an_error_that_names_the_file_and_the_tries(
         ) as caught,
     ):
         explain(f"faulty://{lake}", output="pred")
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 75
     assert pauses == sorted(pauses)
     assert len(pauses) == 3
     with faulty({("read", "a.parquet"): (ALWAYS, OSError)}), pytest.raises(ReadError, match=r"deep/a\.parquet"):
