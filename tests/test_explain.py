@@ -102,6 +102,8 @@ def large_table(rows: int, seed: int = 0) -> pd.DataFrame:
             "zero_inflated": np.where(rng.random(rows) < 0.3, 0.0, np.abs(mixed)),
             "offset": 1e9 + mixed,
             "sorted": np.sort(mixed),
+            "gap_at_q25": np.where(np.arange(rows) % 4 == 0, 0.0, 100.0) + rng.standard_normal(rows),
+            "gap_at_q75": np.where(signal > np.quantile(signal, 0.75), 100.0, 0.0) + rng.standard_normal(rows),
             "heavy": mixed * np.exp(rng.standard_normal(rows)),
         }
     )
@@ -122,6 +124,19 @@ def test_large_columns_of_every_kind_are_within_their_certified_bound(centering,
     assert table.loc["constant", "cir"] == 0.5
     assert table.loc["constant", "flag"] == "constant"
     assert table.loc["half_missing", "missing"] == frame["half_missing"].isna().sum()
+
+
+def test_an_output_with_a_gap_at_its_quartile_is_exact(tmp_path):
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(200_000) % 4 == 0, 0.0, 100.0) + rng.standard_normal(200_000)
+    frame = pd.DataFrame({"x": y + 30 * rng.standard_normal(200_000), "w": rng.integers(0, 3, 200_000), "y": y})
+    lake = oracle.write_lake(tmp_path / "lake", frame, 3, 30_000)
+    row = explain(lake, output="y", features=["x"], budget="1MiB").top(1).iloc[0]
+    assert row["cir"] == pytest.approx(oracle.cir(frame["x"].to_numpy(), y), abs=1e-4)
+    assert row["center_bound"] < 0.01
+    weighted = explain(lake, output="y", features=["x"], weights="w").top(1).iloc[0]
+    repeated = frame.loc[np.repeat(frame.index, frame["w"])]
+    assert weighted["cir"] == pytest.approx(oracle.cir(repeated["x"].to_numpy(), repeated["y"].to_numpy()), abs=1e-4)
 
 
 @pytest.mark.slow

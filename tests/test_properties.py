@@ -140,3 +140,19 @@ def test_a_score_carried_by_one_row_is_flagged_as_low_support():
     assert row["cir"] > 0.999
     assert row["n_eff"] < 2
     assert row["flag"] == "low support"
+
+
+@pytest.mark.parametrize("weight", [1e12, 1e15, 2.0**62])
+def test_weights_of_any_size_that_are_all_equal_are_no_weights(weight):
+    frame = sample(1, 1000)
+    np.testing.assert_allclose(scores(frame.assign(w=weight), weights="w"), scores(frame), atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-70, 1e70])
+def test_extreme_scales_change_neither_scores_nor_errors(scale):
+    frame = sample(2, 1000)
+    small = explain(frame, output="y").features
+    large = explain(frame.assign(a=frame["a"] * scale), output="y").features
+    np.testing.assert_allclose(large["cir"], small["cir"], atol=1e-12)
+    np.testing.assert_allclose(large["stderr"], small["stderr"], rtol=1e-9)
+    np.testing.assert_allclose(large["n_eff"], small["n_eff"], rtol=1e-9)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from excir_dask.graph.run import Runner
 from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.centers import Centers, ColumnStats, concatenate, describe
+from excir_dask.kernels.refine import Vicinities, concatenate_vicinities, doubtful, gather, merge_vicinities, refined
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, concatenate_sums, count_below, merge_sums
 from excir_dask.kernels.trim import TrimmedSums, concatenate_trimmed, merge_trimmed, trim, with_trimmed
@@ -24,6 +27,8 @@ from excir_dask.lake.read import Layout, RowCounts, read_slice
 from excir_dask.lake.retry import retrying
 
 State = TypeVar("State")
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,8 @@ class Scans:
             graph[described[-1]] = (_describe, root, centering)
         parts: list[LakeStats] = self._run(graph, described, "summarise", "scan 1: quantiles")
         stats = LakeStats(parts[0].counts, concatenate([part.features for part in parts]), parts[0].outputs)
-        if centering == "trimmed" and not (stats.features.exact.all() and stats.outputs.exact.all()):
+        stats = self._refined(stats, centering)
+        if centering == "trimmed" and np.isnan([*stats.features.trimmed, *stats.outputs.trimmed]).any():
             return self._trimmed(stats)
         return stats
 
@@ -87,13 +93,25 @@ class Scans:
         parts: list[Sums] = self._run(graph, roots, "sum", "scan 2: co-movement")
         return concatenate_sums(parts)
 
-    def _trimmed(self, stats: LakeStats) -> LakeStats:
-        graph, roots = self._graph(
-            "trim", _trim_slice, merge_both_trimmed, concatenate_both_trimmed, stats.features, stats.outputs
+    def _refined(self, stats: LakeStats, centering: str) -> LakeStats:
+        """One more look at the columns whose quantiles the digests leave too uncertain; most lakes have none."""
+        features, outputs = doubtful(stats.features, centering), doubtful(stats.outputs, centering)
+        if not (features.any() or outputs.any()):
+            return stats
+        merge, beside = partial(_both, merge_vicinities), partial(_both, concatenate_vicinities)
+        looked_at = (stats.features.thresholds, features, stats.outputs.thresholds, outputs)
+        graph, roots = self._graph("refine", _refine_slice, merge, beside, *looked_at)
+        found = beside(self._run(graph, roots, "refine", "a closer look"))
+        return replace(
+            stats,
+            features=refined(stats.features, centering, features, found[0]),
+            outputs=refined(stats.outputs, centering, outputs, found[1]),
         )
-        parts: list[BothTrimmed] = self._run(graph, roots, "trim", "trimmed centres")
-        features, outputs = concatenate_both_trimmed(parts)
-        assert outputs is not None
+
+    def _trimmed(self, stats: LakeStats) -> LakeStats:
+        merge, beside = partial(_both, merge_trimmed), partial(_both, concatenate_trimmed)
+        graph, roots = self._graph("trim", _trim_slice, merge, beside, stats.features, stats.outputs)
+        features, outputs = beside(self._run(graph, roots, "trim", "trimmed centres"))
         return replace(
             stats, features=with_trimmed(stats.features, features), outputs=with_trimmed(stats.outputs, outputs)
         )
@@ -171,18 +189,10 @@ def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
     )
 
 
-BothTrimmed = tuple[TrimmedSums, TrimmedSums | None]
-"""of the features, and of the outputs where the slice leads its span"""
-
-
-def merge_both_trimmed(parts: Sequence[BothTrimmed]) -> BothTrimmed:
+def _both(combine: Callable[[list[Any]], Any], parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Combine the features' states, and those of the outputs, which are None where a slice does not lead its span."""
     outputs = [part[1] for part in parts if part[1] is not None]
-    return merge_trimmed([part[0] for part in parts]), merge_trimmed(outputs) if outputs else None
-
-
-def concatenate_both_trimmed(parts: Sequence[BothTrimmed]) -> BothTrimmed:
-    outputs = [part[1] for part in parts if part[1] is not None]
-    return concatenate_trimmed([part[0] for part in parts]), outputs[0] if outputs else None
+    return combine([part[0] for part in parts]), combine(outputs) if outputs else None
 
 
 def _scan_slice(scan: Callable[..., State], piece: Slice, frame: Any, layout: Layout, *shared: Any) -> State:
@@ -212,13 +222,35 @@ def _sum_slice(piece: Slice, frame: Any, layout: Layout, features: Centers, outp
     return merge_sums(states)
 
 
-def _trim_slice(piece: Slice, frame: Any, layout: Layout, features: ColumnStats, outputs: ColumnStats) -> BothTrimmed:
+def _trim_slice(
+    piece: Slice, frame: Any, layout: Layout, features: ColumnStats, outputs: ColumnStats
+) -> tuple[TrimmedSums, TrimmedSums | None]:
     mine = features.subset(slice(piece.start, piece.stop))
     states = []
     for block in read_slice(piece, layout, frame):
         inner = trim(block.columns, mine.q25, mine.q75, block.weights)
         states.append((inner, trim(block.outputs, outputs.q25, outputs.q75, block.weights) if piece.lead else None))
-    return merge_both_trimmed(states)
+    return _both(merge_trimmed, states)
+
+
+def _refine_slice(
+    piece: Slice,
+    frame: Any,
+    layout: Layout,
+    thresholds: Floats,
+    features: Mask,
+    output_thresholds: Floats,
+    outputs: Mask,
+) -> tuple[Vicinities, Vicinities | None]:
+    mine = np.flatnonzero(features[piece.start : piece.stop]) + piece.start
+    if not mine.size and not (piece.lead and outputs.any()):
+        return (), () if piece.lead else None
+    states = []
+    for block in read_slice(piece, layout, frame, features):
+        inner = gather(block.columns, thresholds[mine], block.weights)
+        around = gather(block.outputs[outputs], output_thresholds[outputs], block.weights) if piece.lead else None
+        states.append((inner, around))
+    return _both(merge_vicinities, states)
 
 
 def _describe(state: SliceSummary, centering: str) -> LakeStats:

@@ -146,17 +146,18 @@ def quantiles(summary: ColumnSummary, levels: Sequence[float]) -> Floats:
         found = np.interp(np.array(levels) * ends[-1], ends - summary.weights / 2, summary.points)
         return np.clip(found, summary.low, summary.high)
     ends = np.cumsum(summary.weights) * rank_scale(summary.n, summary.weight, summary.whole)
-    starts = np.concatenate(([0.0], ends[:-1]))
-    found = np.empty(len(levels))
-    for i, level in enumerate(levels):
-        rank = level * max(ends[-1] - 1.0, 0.0)
-        first = int(np.searchsorted(ends, rank, side="right"))
-        first = min(first, ends.size - 1)
-        last = min(int(np.searchsorted(starts, rank + 1.0, side="left")), ends.size)
-        share = np.minimum(ends[first:last], rank + 1.0) - np.maximum(starts[first:last], rank)
-        anchor = summary.points[first]
-        found[i] = anchor + np.dot(share, summary.points[first:last] - anchor) / share.sum()
-    return found
+    ranks = [level * max(ends[-1] - 1.0, 0.0) for level in levels]
+    return np.array([window_mean(summary.points, ends, 0.0, rank) for rank in ranks])
+
+
+def window_mean(points: Floats, ends: Floats, start: float, rank: float) -> float:
+    """Mean of a step function over [rank, rank + 1]: it is ``points[i]`` up to ``ends[i]`` and begins at ``start``."""
+    starts = np.concatenate(([start], ends[:-1]))
+    first = min(int(np.searchsorted(ends, rank, side="right")), ends.size - 1)
+    last = min(int(np.searchsorted(starts, rank + 1.0, side="left")), ends.size)
+    share = np.minimum(ends[first:last], rank + 1.0) - np.maximum(starts[first:last], rank)
+    anchor = points[first]
+    return float(anchor + np.dot(share, points[first:last] - anchor) / share.sum())
 
 
 def trimmed_mean(summary: ColumnSummary, low: float, high: float) -> float:

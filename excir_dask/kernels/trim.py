@@ -49,4 +49,4 @@ def with_trimmed(stats: ColumnStats, sums: TrimmedSums) -> ColumnStats:
     """Statistics whose trimmed means are filled in where they were not exact already."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = stats.q25 + sums.total / sums.weight
-    return replace(stats, trimmed=np.where(stats.exact, stats.trimmed, means))
+    return replace(stats, trimmed=np.where(np.isnan(stats.trimmed), means, stats.trimmed))

@@ -91,19 +91,25 @@ class Block:
     """arrays of shape (rows,), one a feature of the slice, in order"""
 
 
-def read_slice(piece: Slice, layout: Layout, frame: Any = None) -> Iterator[Block]:
+def read_slice(
+    piece: Slice, layout: Layout, frame: Any = None, wanted: NDArray[np.bool_] | None = None
+) -> Iterator[Block]:
     """Blocks of a slice: one, or several where the slice is streamed in batches of rows.
 
-    Each block's columns must be used before the next block is asked for.
+    Each block's columns must be used before the next block is asked for. ``wanted`` says which features of the layout
+    to read; all by default.
     """
+    names = [
+        n for i, n in enumerate(layout.features) if piece.start <= i < piece.stop and (wanted is None or wanted[i])
+    ]
     try:
         if frame is not None:
-            yield _block_of_frame(piece, layout, frame)
+            yield _block_of_frame(piece, layout, names, frame)
         elif piece.batch_rows is None:
             with ExitStack() as stack:
-                yield _block_of_pieces(piece, layout, stack)
+                yield _block_of_pieces(piece, layout, names, stack)
         else:
-            yield from _stream(piece, layout)
+            yield from _stream(piece, layout, names)
     finally:
         release_memory()
 
@@ -122,7 +128,7 @@ def _malloc_trim() -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(ctypes.util.find_library("c")), "malloc_trim", None)
 
 
-def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
+def _block_of_pieces(piece: Slice, layout: Layout, features: Sequence[str], stack: ExitStack) -> Block:
     readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.pieces]
 
     def read(names: Sequence[str]) -> list[Floats]:
@@ -144,14 +150,13 @@ def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
             for group, rows in zip(part.row_groups, part.rows, strict=True)
         ]
         keep = np.concatenate(draws)
-    names = layout.features[piece.start : piece.stop]
     least = _READ_BYTES if isinstance(layout.filesystem, fs.LocalFileSystem) else _MOST_READ_BYTES
     wanted = -(-least // (8 * min(reader.rows for reader in readers)))
     at_once = max(min(wanted, _MOST_READ_BYTES // (8 * piece.rows)), 1)
 
     def columns() -> Iterator[Floats]:
-        for first in range(0, len(names), at_once):
-            arrays = read(names[first : first + at_once])
+        for first in range(0, len(features), at_once):
+            arrays = read(features[first : first + at_once])
             arrays.reverse()
             while arrays:
                 yield arrays.pop()
@@ -160,11 +165,10 @@ def _block_of_pieces(piece: Slice, layout: Layout, stack: ExitStack) -> Block:
     return _block(layout, piece.rows, keep, read(_fixed(layout)), columns(), parts)
 
 
-def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
+def _stream(piece: Slice, layout: Layout, features: Sequence[str]) -> Iterator[Block]:
     """A row group whose columns are too large to decode whole: batches of rows, all columns of the slice together."""
     (part,) = piece.pieces
     (group,) = part.row_groups
-    features = layout.features[piece.start : piece.stop]
     names = list(dict.fromkeys([*_fixed(layout), *features]))
     with layout.open_files.borrow(part, layout.place) as reader:
         start = 0
@@ -177,14 +181,14 @@ def _stream(piece: Slice, layout: Layout) -> Iterator[Block]:
             start += rows
 
 
-def _block_of_frame(piece: Slice, layout: Layout, frame: Any) -> Block:
+def _block_of_frame(piece: Slice, layout: Layout, features: Sequence[str], frame: Any) -> Block:
     rows = len(frame)
 
     def read(names: Sequence[str]) -> list[Floats]:
         return [_numbers(frame[name], name, piece.part) for name in names]
 
     keep = None if layout.sample.everything else layout.sample.keep(piece.part, 0, rows, piece.first_row)
-    columns = (read([name])[0] for name in layout.features[piece.start : piece.stop])
+    columns = (read([name])[0] for name in features)
     return _block(layout, rows, keep, read(_fixed(layout)), columns, [(piece.part, rows)])
 
 
