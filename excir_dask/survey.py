@@ -83,7 +83,7 @@ def survey(
         plan = make_plan(snapshot, selection, parse_bytes(budget))
     elif selection is not None:
         problem = LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
-    usable = [column for column in columns.values() if column.unusable is None and column.conflict is None]
+    usable = [column for column in columns.values() if column.unusable is None and not column.conflicts]
     return Survey(
         lake=snapshot.location.name,
         files=len(snapshot.files),

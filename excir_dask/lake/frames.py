@@ -61,7 +61,7 @@ def _column(name: str, dtype: Any) -> Column:
     if kind is not None:
         return describe(name, kind)
     reason = f"of dtype {dtype}, not known as a number; use astype(float) if it holds numbers, else 0/1 columns"
-    return Column(name, (str(dtype),), reason, None)
+    return Column(name, (str(dtype),), reason)
 
 
 def _arrow_type(dtype: Any) -> pa.DataType | None:

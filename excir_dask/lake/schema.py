@@ -31,8 +31,8 @@ class Column:
     """the different types it has, in the order of the files"""
     unusable: str | None
     """why it is not a number, with what to do about it; None for numbers"""
-    conflict: str | None
-    """what keeps the files from being read as one, naming file and column"""
+    conflicts: tuple[str, ...] = ()
+    """what keeps the files from being read as one, a sentence each, naming file and column"""
     key: bool = False
     """it is a Hive partition key, not a column inside the files"""
 
@@ -59,19 +59,18 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
             met.setdefault(field.name, {}).setdefault(number, []).append(field.type)
     found = {name: _column(name, by_schema, first_file) for name, by_schema in met.items()}
     for name, kind in snapshot.key_types.items():
-        conflict = None
-        if name in found:
-            file = first_file[min(met[name])]
-            conflict = (
-                f"column '{name}' is inside {file.relative} and also a folder name '{name}=...'; drop one of the two"
-            )
-        found[name] = Column(name, (str(kind),), _not_a_number(kind), conflict, key=True)
+        both = tuple(
+            f"column '{name}' is inside {first_file[number].relative} and also a folder name '{name}=...'; "
+            "drop one of the two"
+            for number in met.get(name, ())
+        )
+        found[name] = Column(name, (str(kind),), _not_a_number(kind), both, key=True)
     return found
 
 
 def describe(name: str, kind: pa.DataType) -> Column:
     """A column of one type, as in a frame."""
-    return Column(name, (str(kind),), _not_a_number(kind), None)
+    return Column(name, (str(kind),), _not_a_number(kind))
 
 
 def select(
@@ -105,7 +104,7 @@ def select(
     chosen = []
     for name in wanted:
         column = columns[name]
-        if name in by_name or (column.conflict and column.unusable is None):
+        if name in by_name or (column.conflicts and column.unusable is None):
             _require(columns, name, "features")
         if column.unusable is not None:
             left_out[name] = column.unusable
@@ -126,8 +125,8 @@ def _require(columns: Mapping[str, Column], name: str, role: str) -> None:
     if name not in columns:
         raise SchemaError(f"column '{name}' ({role}) is not in the lake{nearest(name, columns)}")
     column = columns[name]
-    if column.conflict:
-        raise SchemaError(column.conflict)
+    if column.conflicts:
+        raise SchemaError(column.conflicts[0])
     if column.unusable:
         raise SchemaError(f"column '{name}' ({role}) is {' and '.join(column.types)}: {column.unusable}")
 
@@ -168,24 +167,26 @@ def _column(name: str, by_schema: Mapping[int, list[pa.DataType]], first_file: M
     others = [kind for kind in filled if _not_a_number(kind) is not None]
     names = tuple(dict.fromkeys(str(kind) for kind in types))
     unusable = None if numbers else _not_a_number((others or types)[0])
-    conflict = None
-    for number, kinds in by_schema.items():
-        if len(kinds) > 1:
-            conflict = f"column '{name}' stands {len(kinds)} times in {first_file[number].relative}; rename one of them"
-    absent = [file for number, file in first_file.items() if number not in by_schema]
-    if conflict is None and absent:
-        there = first_file[min(by_schema)]
-        conflict = (
-            f"column '{name}' is missing in {absent[0].relative} but is {types[0]} in {there.relative}; "
-            "rewrite that file with the column, or choose features without it"
-        )
-    if conflict is None and numbers and others:
+    conflicts = [
+        f"column '{name}' stands {len(kinds)} times in {first_file[number].relative}; rename one of them"
+        for number, kinds in by_schema.items()
+        if len(kinds) > 1
+    ]
+    there = first_file[min(by_schema)].relative
+    conflicts += [
+        f"column '{name}' is missing in {file.relative} but is {types[0]} in {there}; "
+        "rewrite that file with the column, or choose features without it"
+        for number, file in first_file.items()
+        if number not in by_schema
+    ]
+    if numbers and others:
         where = {str(kind): first_file[number].relative for number, kinds in by_schema.items() for kind in kinds}
-        conflict = (
-            f"column '{name}' is {others[0]} in {where[str(others[0])]} but {numbers[0]} in {where[str(numbers[0])]}; "
+        conflicts += [
+            f"column '{name}' is {other} in {where[other]} but {numbers[0]} in {where[str(numbers[0])]}; "
             "cast it, or choose features without it"
-        )
-    return Column(name, names, unusable, conflict)
+            for other in dict.fromkeys(str(kind) for kind in others)
+        ]
+    return Column(name, names, unusable, tuple(conflicts))
 
 
 def _not_a_number(kind: pa.DataType) -> str | None:
@@ -205,4 +206,4 @@ def _not_a_number(kind: pa.DataType) -> str | None:
 
 def conflicts(columns: Iterable[Column]) -> list[str]:
     """Every conflict between the files, one sentence each."""
-    return [column.conflict for column in columns if column.conflict]
+    return [conflict for column in columns for conflict in column.conflicts]

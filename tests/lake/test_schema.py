@@ -263,3 +263,21 @@ def test_a_dotted_name_is_not_a_part_of_a_struct(tmp_path):
     write(tmp_path / "struct" / "0.parquet", table.drop_columns(["s.u"]))
     with pytest.raises(SchemaError, match=r"'s\.u' \(features\) is not in the lake"):
         cir(tmp_path / "struct", features=["s.u"])
+
+
+def test_every_conflict_of_a_column_is_told():
+    import pyarrow as pa
+
+    from excir_dask.lake.schema import _column
+
+    class File:
+        def __init__(self, relative: str):
+            self.relative = relative
+
+    files = {i: File(f"{name}.parquet") for i, name in enumerate("abcd")}
+    found = _column("x", {0: [pa.float64()], 1: [pa.string()], 2: [pa.float64(), pa.float64()]}, files)
+    told = " | ".join(found.conflicts)
+    assert len(found.conflicts) == 3
+    assert "stands 2 times in c.parquet" in told
+    assert "missing in d.parquet" in told
+    assert "is string in b.parquet" in told
