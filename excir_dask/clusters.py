@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from excir_dask.errors import ClusterError
+from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> 
     if isinstance(scheduler, str):
         from distributed import Client
 
+        _check_address(scheduler)
         try:
             client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -34,6 +35,18 @@ def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> 
         return
     active = scheduler if scheduler is not None else _active_client()
     yield LocalRunner(progress) if active is None else ClusterRunner(active, progress)
+
+
+def _check_address(address: str) -> None:
+    """A client with an address that cannot be one would hang when it is closed."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    try:
+        scheme, place = parse_address(address)
+        if scheme in ("tcp", "tls", "ws", "wss"):
+            parse_host_port(place)
+    except ValueError as error:
+        raise UsageError(f"'{address}' is not a scheduler's address ({error}); write tcp://HOST:PORT") from error
 
 
 def _active_client() -> Client | None:

@@ -60,7 +60,11 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--features", "city"], 3, "encode it first"),
         (["--output", "pred", "--budget", "1kB"], 2, "at least 1 MiB"),
         (["--output", "pred", "--scheduler", "127.0.0.1:9"], 75, "no scheduler answers"),
+        (["--output", "pred", "--scheduler", "foo"], 2, "write tcp://HOST:PORT"),
         (["--output", "pred", "--frobnicate"], 2, "No such option"),
+        (["--output", "pred", "--top", "0"], 2, "--top"),
+        (["--output", "pred", "--out", "s3://bucket/result"], 2, "is a URL"),
+        (["--output", "pred", "--out", "/dev/null/result"], 2, "may be written to"),
     ],
 )
 def test_mistakes_are_one_clear_line_and_an_exit_code(lake, arguments, code, message):
