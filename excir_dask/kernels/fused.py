@@ -1,7 +1,7 @@
-"""The inner loops of scan 2, compiled by numba: one pass over a column, with Python's lock let go.
+"""The inner loops of both scans, compiled by numba: one pass over a column, with Python's lock let go.
 
-In numpy the same sums are eleven passes over memory and cost three times as much; two threads then also wait for each
-other's lock between the passes. Reassociation is allowed so that the loops become vector instructions: the order of
+In numpy the sums of scan 2 are eleven passes over memory and cost three times as much; two threads then also wait for
+each other's lock between the passes. Reassociation is allowed so that the loops become vector code: the order of
 additions then depends on the width of the processor's vectors, never on threads, workers or time.
 """
 
@@ -95,3 +95,69 @@ def below(x: Floats, thresholds: Floats, weights: Floats, found: Floats) -> None
                 found[t + 1] += n1
                 found[t + 2] += n2
                 found[t + 3] += n3
+
+
+@_compiled
+def tally(x: Floats, origin: float, scale: float, base: Floats, slope: Floats, counts: NDArray[np.uint32]) -> None:
+    """Count values in cells (:mod:`excir_dask.kernels.ranks` says which)."""
+    top = float(base.size - 1)
+    for i in range(x.size):
+        v = min(max((x[i] - origin) * scale, 0.0), top)
+        s = np.uint64(np.int64(v))  # unsigned: numba then leaves out the test for negative indices, a third of the time
+        counts[np.uint64(np.int64(base[s] + v * slope[s]))] += np.uint32(1)
+
+
+@_compiled
+def collect(
+    x: Floats, origin: float, scale: float, base: Floats, slope: Floats, wanted: NDArray[np.bool_], found: Floats
+) -> None:
+    """Copy the values whose cell is wanted; ``found`` has a place to spare: always writing is faster than a branch."""
+    top = float(base.size - 1)
+    n = 0
+    for i in range(x.size):
+        v = min(max((x[i] - origin) * scale, 0.0), top)
+        s = np.uint64(np.int64(v))
+        found[n] = x[i]
+        n += wanted[np.uint64(np.int64(base[s] + v * slope[s]))]
+
+
+@_compiled
+def read_off(
+    ranks: NDArray[np.int64],
+    counts: NDArray[np.uint32],
+    full: NDArray[np.bool_],
+    origin: float,
+    scale: float,
+    base: Floats,
+    slope: Floats,
+    ends: Floats,
+    found: Floats,
+    places: NDArray[np.int64],
+) -> None:
+    """Values at ascending ranks, by interpolation inside their cells; ``ends`` are the smallest and the largest value.
+
+    A rank in a full cell gets its place among the values of all full cells instead; ``places`` is -1 for the others.
+    """
+    cell = segment = 0
+    before = crowd = 0
+    last = base.size - 1
+    for r in range(ranks.size):
+        while before + counts[cell] <= ranks[r]:
+            before += counts[cell]
+            if full[cell]:
+                crowd += counts[cell]
+            cell += 1
+        places[r] = -1
+        if full[cell]:
+            places[r] = crowd + ranks[r] - before
+            continue
+        while segment < last and base[segment + 1] + (segment + 1) * slope[segment + 1] <= cell:
+            segment += 1
+        left, right = ends[0], origin + 1.0 / scale
+        if segment == last:
+            left, right = origin + last / scale, ends[1]
+        elif segment > 0:
+            left = origin + (cell - base[segment]) / slope[segment] / scale
+            right = origin + (cell + 1.0 - base[segment]) / slope[segment] / scale
+        value = left + (ranks[r] - before + 0.5) / counts[cell] * (right - left)
+        found[r] = min(max(value, ends[0]), ends[1])

@@ -3,7 +3,7 @@
 While a column has few distinct values the memory is exact: every value with its count (or weight). Beyond
 that it is a t-digest (Dunning, "Computing extremely accurate quantiles using t-digests", 2019), kept by crick.
 A digest takes 116 ns for each value it is shown, 25 times the cost of decoding it, so it is never shown values: a
-sorted slice is cut into bins of equal rank, and the digest sees the middle value of each with the weight of the bin.
+slice is cut into bins of equal rank, and the digest sees the middle value of each with the weight of the bin.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from crick import TDigest
 from numpy.typing import NDArray
 
+from excir_dask.kernels.ranks import values_at
+
 Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 2048
@@ -24,10 +26,13 @@ COMPRESSION = 500
 """of the digest; rank errors stay below 1e-4 (100 gives 4.5e-4; crick clips silently above 1,000)"""
 
 BINS = 1000
-"""equal-rank bins that a sorted slice is cut into before the digest sees it"""
+"""equal-rank bins that a slice is cut into before the digest sees it"""
 
 _SAMPLE = 4096
-"""values that decide how a slice is sorted"""
+"""values that decide how a slice is put in order"""
+
+_DISTINCT_SHARE = 0.98
+"""of a sample's values: if fewer are distinct, values repeat so often that a quartile may well lie on one of them"""
 
 
 @dataclass(frozen=True)
@@ -68,33 +73,52 @@ def summarise(x: Floats, w: Floats | None = None, with_total: bool = True) -> Co
     with_total : bool
         Sum the values as well, which only a mean needs.
     """
-    weights, offset = None, None
     if w is None:
-        ordered, offset, few = _sort(x)
-    else:
-        order = np.argsort(x, kind="stable")
-        inside = _finite(x[order])
-        ordered, weights = x[order][inside], w[order][inside]
-        few = _few_distinct(ordered)
-    n = int(ordered.size)
-    missing = int(x.size) - n
-    if n == 0:
+        return _summarise_rows(x, with_total)
+    order = np.argsort(x, kind="stable")
+    inside = _finite(x[order])
+    ordered, weights = x[order][inside], w[order][inside]
+    missing = int(x.size - ordered.size)
+    if not ordered.size:
         return _nothing(missing)
-    if weights is None:
-        weight, whole = float(n), True
-        total = float((x[np.isfinite(x)] if missing else x).sum()) if with_total else np.nan
-    else:
-        weight, whole = float(weights.sum()), bool(np.all(weights == np.rint(weights)))
-        total = float((weights * ordered).sum()) if with_total else np.nan
-    low, high = _outer_limits(ordered, offset)
+    few = _few_distinct(ordered)
+    points, masses = _distinct(ordered, weights) if few else _digested(*_equal_rank_bins(ordered, weights))
+    return ColumnSummary(
+        n=int(ordered.size),
+        missing=missing,
+        weight=float(weights.sum()),
+        whole=bool(np.all(weights == np.rint(weights))),
+        low=float(ordered[0]),
+        high=float(ordered[-1]),
+        total=float((weights * ordered).sum()) if with_total else np.nan,
+        exact=few,
+        points=points,
+        weights=masses,
+    )
+
+
+def _summarise_rows(x: Floats, with_total: bool) -> ColumnSummary:
+    """Summary of rows that count once each."""
+    rows = int(x.size)
+    low, high = (float(x.min()), float(x.max())) if rows else (np.inf, -np.inf)
+    if not (np.isfinite(low) and np.isfinite(high)):  # NaN spreads to both
+        x = x[np.isfinite(x)]
+        low, high = (float(x.min()), float(x.max())) if x.size else (np.inf, -np.inf)
+    n = int(x.size)
+    if n == 0:
+        return _nothing(rows)
+    ends = (np.arange(BINS + 1) * n) // BINS
+    middles = (ends[:-1] + ends[1:]) // 2
+    few, values = False, _counted(x, middles, low, high)
+    if values is None:
+        ordered = _sort(x)
+        few, values = _few_distinct(ordered), ordered[middles].astype(np.float64)
     if few:
-        starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
-        masses = np.add.reduceat(np.ones(n) if weights is None else weights, starts)
-        return ColumnSummary(n, missing, weight, whole, low, high, total, True, ordered[starts].astype(float), masses)
-    points, masses = _equal_rank_bins(ordered, weights)
-    digest = TDigest(COMPRESSION)
-    digest.update(points + (offset or 0.0), masses)
-    return ColumnSummary(n, missing, weight, whole, low, high, total, False, *_centroids(digest))
+        points, masses = _distinct(ordered, np.ones(n))
+    else:
+        points, masses = _digested(values, np.diff(ends).astype(np.float64))
+    total = float(x.sum()) if with_total else np.nan
+    return ColumnSummary(n, rows - n, float(n), True, low, high, total, few, points, masses)
 
 
 def merge_column(parts: Sequence[ColumnSummary]) -> ColumnSummary:
@@ -108,9 +132,7 @@ def merge_column(parts: Sequence[ColumnSummary]) -> ColumnSummary:
         weights: Floats = np.bincount(where, masses, minlength=points.size).astype(np.float64)
         if points.size > EXACT_LIMIT:
             exact = False
-            digest = TDigest(COMPRESSION)
-            digest.update(points, weights)
-            points, weights = _centroids(digest)
+            points, weights = _digested(points, weights)
     else:
         digest = TDigest(COMPRESSION)
         for part in parts:
@@ -183,47 +205,24 @@ def _nothing(missing: int) -> ColumnSummary:
     return ColumnSummary(0, missing, 0.0, True, np.inf, -np.inf, 0.0, True, empty, empty)
 
 
-def _sort(x: Floats) -> tuple[NDArray[np.floating], float | None, bool]:
-    """Finite values in order; the offset they are distances from (None: nothing was rounded); whether few are distinct.
-
-    Sorting is the largest cost of a run: 11 ns a value in float64, 6 in float32.
-    """
-    narrow, offset = _narrow(x)
-    if narrow is not None:
-        narrow.sort()
-        inside = _finite(narrow)
-        overflow = inside.start > 0 or (inside.stop < x.size and narrow[inside.stop] == np.inf)
-        narrow = narrow[inside]
-        few = _few_distinct(narrow)
-        if offset is None or (narrow.size and not overflow and not few):
-            return narrow, offset, few
-    ordered = np.sort(x)
-    ordered = ordered[_finite(ordered)]
-    return ordered, None, _few_distinct(ordered)
+def _counted(x: Floats, ranks: NDArray[np.int64], low: float, high: float) -> Floats | None:
+    """Values at the ranks, found by counting; None where the column is short, or its values repeat."""
+    if x.size <= 4 * _SAMPLE:
+        return None
+    sample = np.sort(x[:: x.size // _SAMPLE])
+    if np.count_nonzero(np.diff(sample)) < _DISTINCT_SHARE * sample.size:
+        return None
+    return values_at(x, ranks, sample, low, high)
 
 
-def _narrow(x: Floats) -> tuple[NDArray[np.float32] | None, float | None]:
-    """The values in float32 where sorting may work on that, and the offset they are distances from.
-
-    Values that float32 holds exactly, such as small whole numbers, stay as they are. Where a sample says that hardly
-    any value repeats, they become distances from its median: near the quartiles that rounds by a ten-millionth of the
-    interquartile range, a thousandth of what a digest can tell apart. Other values that repeat must stay what they
-    are, because a quartile may lie on one of them.
-    """
-    sample = np.sort(x[:: max(x.size // _SAMPLE, 1)])
-    sample = sample[_finite(sample)]
-    if x.size <= 2 * _SAMPLE or sample.size == 0:
-        return None, None
-    with np.errstate(all="ignore"):
-        if np.array_equal(sample, sample.astype(np.float32)):
+def _sort(x: Floats) -> NDArray[np.floating]:
+    """The values in order, in float32 where that holds them all: it sorts twice as fast."""
+    with np.errstate(over="ignore", under="ignore"):
+        if np.array_equal(x[:_SAMPLE], x[:_SAMPLE].astype(np.float32)):
             narrow = x.astype(np.float32)
-            same = np.array_equal(x, narrow) or np.array_equal(x, narrow, equal_nan=True)
-            return (narrow if same else None), None
-        if np.count_nonzero(np.diff(sample)) < 0.98 * sample.size:
-            return None, None
-        narrow, offset = np.empty(x.size, dtype=np.float32), float(sample[sample.size // 2])
-        np.subtract(x, offset, out=narrow, casting="same_kind")
-    return narrow, offset
+            if np.array_equal(x, narrow):
+                return np.sort(narrow)
+    return np.sort(x)
 
 
 def _finite(ordered: NDArray[np.floating]) -> slice:
@@ -243,25 +242,23 @@ def _few_distinct(ordered: NDArray[np.floating]) -> bool:
     return bool(np.count_nonzero(ordered[1:] != ordered[:-1]) < EXACT_LIMIT)
 
 
-def _outer_limits(ordered: NDArray[np.floating], offset: float | None) -> tuple[float, float]:
-    """The smallest and the largest value, or a little outside where they were rounded."""
-    if offset is None:
-        return float(ordered[0]), float(ordered[-1])
-    low, high = np.nextafter(ordered[0], np.float32(-np.inf)), np.nextafter(ordered[-1], np.float32(np.inf))
-    return float(np.nextafter(float(low) + offset, -np.inf)), float(np.nextafter(float(high) + offset, np.inf))
+def _distinct(ordered: NDArray[np.floating], weights: Floats) -> tuple[Floats, Floats]:
+    starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+    return ordered[starts].astype(np.float64), np.add.reduceat(weights, starts)
 
 
-def _equal_rank_bins(ordered: NDArray[np.floating], weights: Floats | None) -> tuple[Floats, Floats]:
-    n = ordered.size
-    bins = min(BINS, n)
-    if weights is None:
-        ends = (np.arange(bins + 1) * n) // bins
-        return ordered[(ends[:-1] + ends[1:]) // 2].astype(np.float64), np.diff(ends).astype(np.float64)
+def _equal_rank_bins(ordered: Floats, weights: Floats) -> tuple[Floats, Floats]:
     rank = np.cumsum(weights)
-    starts = np.unique(np.searchsorted(rank, rank[-1] * np.arange(bins) / bins, side="left"))
+    starts = np.unique(np.searchsorted(rank, rank[-1] * np.arange(BINS) / BINS, side="left"))
     middles = rank[starts] - weights[starts] + np.add.reduceat(weights, starts) / 2
-    middle = np.minimum(np.searchsorted(rank, middles, side="left"), n - 1)
+    middle = np.minimum(np.searchsorted(rank, middles, side="left"), ordered.size - 1)
     return ordered[middle], np.add.reduceat(weights, starts)
+
+
+def _digested(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    digest = TDigest(COMPRESSION)
+    digest.update(points, weights)
+    return _centroids(digest)
 
 
 def _centroids(digest: TDigest) -> tuple[Floats, Floats]:
