@@ -20,14 +20,16 @@ from lakes import FOLDER, OUTPUT, lake
 from measure import save
 from speed import scan_columns
 
-from excir_dask.graph import scans
+from excir_dask.graph.slices import Asked, sum_slice, summarise_slice
 from excir_dask.kernels.centers import Centers, centers, describe
 from excir_dask.kernels.summaries import summarise
+from excir_dask.lake.blocks import Layout
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import Slice, make_plan
-from excir_dask.lake.read import Layout, read_slice
+from excir_dask.lake.read import read_slice
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.schema import describe_columns, select
+from excir_dask.lake.schema import describe_columns
+from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
 
 
@@ -60,8 +62,8 @@ def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]]
         "read": read,
         "read, min": first_look,
         "read, float32 sort": in_order,
-        "scan 1": lambda piece: scans._summarise_slice(piece, None, layout, False),
-        "scan 2": lambda piece: scans._sum_slice(piece, None, layout, features, outputs),
+        "scan 1": lambda piece: summarise_slice(piece, None, None, layout, Asked("midhinge", 0, 0, 0)),
+        "scan 2": lambda piece: sum_slice(piece, None, None, layout, features, outputs, ()),
     }
     return found, slices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from excir_dask.errors import ClusterError, UsageError
@@ -30,11 +30,12 @@ def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> 
                 f"no scheduler answers at {scheduler} ({error}); "
                 "start one with 'dask scheduler', or leave the address out"
             ) from error
-        with client:
-            yield ClusterRunner(client, progress)
+        with client, closing(ClusterRunner(client, progress)) as runner:
+            yield runner
         return
     active = scheduler if scheduler is not None else _active_client()
-    yield LocalRunner(progress) if active is None else ClusterRunner(active, progress)
+    with closing(LocalRunner(progress) if active is None else ClusterRunner(active, progress)) as local:
+        yield local
 
 
 def _check_address(address: str) -> None:

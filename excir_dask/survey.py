@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from excir_dask.errors import LakeError, SchemaError
-from excir_dask.explain import parse_bytes
+from excir_dask.inputs import parse_bytes
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
-from excir_dask.lake.schema import conflicts, describe_columns, select
+from excir_dask.lake.schema import conflicts, describe_columns
+from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
 
 BASE_MEMORY = 250 * 2**20

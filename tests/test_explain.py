@@ -218,7 +218,7 @@ def test_values_too_large_to_square_are_an_error_that_says_what_to_do(synchronou
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, UsageError, "name the column of model outputs"),
+        ({}, UsageError, "neither is given"),
         ({"output": []}, UsageError, "output is empty"),
         ({"output": "targte"}, SchemaError, "did you mean 'target'"),
         ({"output": ["target", "target"]}, UsageError, "twice"),

@@ -10,10 +10,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from excir_dask.errors import ClusterError
+from excir_dask.graph.store import SpillingStore
 from excir_dask.graph.tree import Graph, Key
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+KEPT_BYTES = 256 * 2**20
+"""values that a local run keeps in memory between its scans; more go to a temporary folder"""
 
 STALL_SECONDS = 900.0
 """without a finished slice for so long, a cluster counts as stalled"""
@@ -22,23 +26,36 @@ STALL_SECONDS = 900.0
 class Runner(Protocol):
     """Computes some keys of a graph and tells how far it is."""
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
-        """Values of ``keys``; ``work`` says how much each slice adds to the progress bar called ``label``."""
+    def run(
+        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
+    ) -> list[Any]:
+        """Values of ``keys``; ``work`` says how much each task adds to the progress bar called ``label``.
+
+        The values of ``keep`` stay with the runner: a later graph that has the same keys does not compute them again.
+        """
+
+    def close(self) -> None:
+        """Let go of what was kept."""
 
 
 class LocalRunner:
     """dask's own threads, or whichever local scheduler dask's configuration names (unless it must be threads)."""
 
-    def __init__(self, progress: bool | None = None, threads: bool = False):
+    def __init__(self, progress: bool | None = None, threads: bool = False, kept_bytes: int = KEPT_BYTES):
         self.progress = progress
         self.threads = threads
+        self.kept = SpillingStore(kept_bytes)
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
+    def run(
+        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
+    ) -> list[Any]:
         import dask.base
         import dask.threaded
         from dask.callbacks import Callback
 
-        get = None if self.threads else dask.base.get_scheduler()
+        # what is kept is in this process: tasks in other processes could not get at it
+        get = None if self.threads or keep else dask.base.get_scheduler()
+        graph = {**graph, **{key: self.kept.task(key, graph[key]) for key in keep}}
         with _bar(self.progress, work, label) as advance:
 
             def done(key: Key, *_: object) -> None:
@@ -46,6 +63,9 @@ class LocalRunner:
 
             with Callback(posttask=done):
                 return list((get or dask.threaded.get)(graph, list(keys)))
+
+    def close(self) -> None:
+        self.kept.close()
 
 
 class ClusterRunner:
@@ -55,11 +75,16 @@ class ClusterRunner:
         self.client = client
         self.progress = progress
         self.stall_seconds = stall_seconds
+        self.kept: list[Future] = []
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str) -> list[Any]:
+    def run(
+        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
+    ) -> list[Any]:
         slices = [key for key in work if key in graph]
-        futures = self.client.get(graph, [*slices, *keys], sync=False)
-        watched, results = futures[: len(slices)], futures[len(slices) :]
+        futures = self.client.get(graph, [*slices, *keys, *keep], sync=False)
+        watched, results = futures[: len(slices)], futures[len(slices) : len(slices) + len(keys)]
+        # as long as somebody holds them they stay in the workers' memory, or on their disks; a lost one is made again
+        self.kept += futures[len(slices) + len(keys) :]
         finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
         try:
             for future in [*watched, *results]:
@@ -77,6 +102,9 @@ class ClusterRunner:
             return list(self.client.gather(results))
         finally:
             self.client.cancel([future for future in results if not future.done()])
+
+    def close(self) -> None:
+        self.kept.clear()
 
     def _next(self, finished: queue.SimpleQueue[Future]) -> Future:
         patience = time.monotonic() + self.stall_seconds

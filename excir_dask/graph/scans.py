@@ -1,54 +1,50 @@
 """The two scans over the slices of a plan.
 
 Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some
-centres. How many times the rows are read for that is decided here.
+centres. How many times the rows are read for that is decided here. Where a model makes the outputs, each span of rows
+is scored by one task; its result is kept by the runner until the last scan.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from excir_dask.graph.run import Runner
+from excir_dask.graph.slices import (
+    Asked,
+    LakeStats,
+    State,
+    both,
+    categories_of_slice,
+    concatenate_summaries,
+    describe_state,
+    map_columns,
+    merge_summaries,
+    on_slice,
+    refine_slice,
+    score_span,
+    sum_slice,
+    summarise_slice,
+    trim_slice,
+)
 from excir_dask.graph.tree import Graph, Key, merge_tree
-from excir_dask.kernels.centers import Centers, ColumnStats, concatenate, describe
-from excir_dask.kernels.refine import Vicinities, concatenate_vicinities, doubtful, gather, merge_vicinities, refined
-from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
-from excir_dask.kernels.sums import OutputSide, Sums, co_movement, concatenate_sums, count_below, merge_sums
-from excir_dask.kernels.trim import TrimmedSums, concatenate_trimmed, merge_trimmed, trim, with_trimmed
-from excir_dask.lake.plan import Plan, Slice
-from excir_dask.lake.read import Layout, RowCounts, read_slice
-from excir_dask.lake.retry import retrying
+from excir_dask.kernels.categories import merge_categories
+from excir_dask.kernels.centers import Centers, concatenate
+from excir_dask.kernels.refine import concatenate_vicinities, doubtful, merge_vicinities, refined
+from excir_dask.kernels.rowsample import concatenate_samples, enough
+from excir_dask.kernels.sums import Sums, concatenate_sums, merge_sums
+from excir_dask.kernels.trim import concatenate_trimmed, merge_trimmed, with_trimmed
+from excir_dask.lake.blocks import Layout
+from excir_dask.lake.plan import Plan
 
-State = TypeVar("State")
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class SliceSummary:
-    """State of scan 1: what the rows and columns of a slice looked like."""
-
-    counts: RowCounts
-    """zero unless the slice leads its span"""
-    features: tuple[ColumnSummary, ...]
-    outputs: tuple[ColumnSummary, ...]
-    """empty unless the slice leads its span"""
-
-
-@dataclass(frozen=True)
-class LakeStats:
-    """What scan 1 brings home."""
-
-    counts: RowCounts
-    features: ColumnStats
-    outputs: ColumnStats
+if TYPE_CHECKING:
+    from excir_dask.outputs.scoring import Model
 
 
 class Scans:
@@ -61,46 +57,92 @@ class Scans:
     runner : Runner
     frames : sequence, optional
         For each span of rows, the piece of a DataFrame it stands for (a delayed partition, or the piece itself).
+    model : Model, optional
+        What makes the outputs, where they are not columns.
     """
 
-    def __init__(self, plan: Plan, layout: Layout, runner: Runner, frames: Sequence[Any] | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        layout: Layout,
+        runner: Runner,
+        frames: Sequence[Any] | None = None,
+        model: Model | None = None,
+    ):
         self.plan = plan
         self.layout = layout
         self.runner = runner
         self.frames = frames
+        self.model = model
         # keys are shared by everybody on a cluster: no two runs may meet
         self.token = uuid.uuid4().hex
 
-    def statistics(self, centering: str) -> LakeStats:
-        """Scan 1, and one more look at the rows where a trimmed centre asks for it."""
-        graph, roots = self._graph(
-            "summarise", _summarise_slice, merge_summaries, concatenate_summaries, centering == "mean"
-        )
+    def statistics(self, centering: str, categories: int = 0, sample_rows: int = 0) -> LakeStats:
+        """Scan 1, and one more look at the rows where a trimmed centre asks for it.
+
+        Parameters
+        ----------
+        centering : str
+        categories : int
+            Features that a column of categories becomes, beside one for all others.
+        sample_rows : int
+            Rows to bring home as they are.
+        """
+        asked = Asked(centering, categories, sample_rows, enough(sample_rows, self.plan.rows))
+        merge = partial(merge_summaries, sample_rows=sample_rows)
+        graph, roots = self._graph("summarise", summarise_slice, merge, concatenate_summaries, asked)
         described = []
         for block, root in enumerate(roots):
             described.append((f"excir-quantiles-{self.token}", block))
-            graph[described[-1]] = (_describe, root, centering)
+            graph[described[-1]] = (describe_state, root, list(self.layout.categoricals), asked)
         parts: list[LakeStats] = self._run(graph, described, "summarise", "scan 1: quantiles")
-        stats = LakeStats(parts[0].counts, concatenate([part.features for part in parts]), parts[0].outputs)
+        samples = [part.sample for part in parts if part.sample is not None]
+        stats = replace(
+            parts[0],
+            features=concatenate([part.features for part in parts]),
+            sample=concatenate_samples(samples) if samples else None,
+        )
         stats = self._refined(stats, centering)
         if centering == "trimmed" and np.isnan([*stats.features.trimmed, *stats.outputs.trimmed]).any():
             return self._trimmed(stats)
         return stats
 
-    def sums(self, features: Centers, outputs: Centers) -> Sums:
-        """Scan 2: co-movement sums at the given centres."""
-        graph, roots = self._graph("sum", _sum_slice, merge_sums, concatenate_sums, features, outputs)
-        parts: list[Sums] = self._run(graph, roots, "sum", "scan 2: co-movement")
-        return concatenate_sums(parts)
+    def sums(self, features: Centers, outputs: Centers, stats: LakeStats) -> Sums:
+        """Scan 2: co-movement sums at the given centres, of the features and then of the indicators of categories."""
+        merge, beside = partial(both, merge_sums), partial(both, concatenate_sums)
+        graph, roots = self._graph("sum", sum_slice, merge, beside, features, outputs, stats.categories)
+        found, others = beside(self._run(graph, roots, "sum", "scan 2: co-movement"))
+        return concatenate_sums([found, others])
+
+    def categories(self, columns: Iterable[str]) -> dict[str, dict[str, int] | None]:
+        """Rows of every category of some columns, from a scan of nothing else; None where there are too many."""
+        layout = self.layout.only_categories(list(columns))
+        if not layout.categoricals:
+            return {}
+        merge = partial(map_columns, merge_categories)
+        graph: Graph = {}
+        common = self._shared(graph, "categories", layout)
+        leaves = []
+        for number, slices in enumerate(self.plan.blocks[0]):
+            leaves.append((f"excir-categories-{self.token}", 0, number, 0))
+            frame = self._frame(graph, number)
+            graph[leaves[-1]] = (on_slice, categories_of_slice, slices[0], frame, None, *common)
+        root = merge_tree(graph, leaves, merge, f"excir-categories-merge-{self.token}", 0)
+        (found,) = self.runner.run(graph, [root], dict.fromkeys(leaves, 1), "categories")
+        layout.open_files.close()
+        return {
+            column: None if counts.too_many else dict(zip(counts.values, counts.rows.tolist(), strict=True))
+            for column, counts in zip(layout.categoricals, found, strict=True)
+        }
 
     def _refined(self, stats: LakeStats, centering: str) -> LakeStats:
         """One more look at the columns whose quantiles the digests leave too uncertain; most lakes have none."""
         features, outputs = doubtful(stats.features, centering), doubtful(stats.outputs, centering)
         if not (features.any() or outputs.any()):
             return stats
-        merge, beside = partial(_both, merge_vicinities), partial(_both, concatenate_vicinities)
+        merge, beside = partial(both, merge_vicinities), partial(both, concatenate_vicinities)
         looked_at = (stats.features.thresholds, features, stats.outputs.thresholds, outputs)
-        graph, roots = self._graph("refine", _refine_slice, merge, beside, *looked_at)
+        graph, roots = self._graph("refine", refine_slice, merge, beside, *looked_at)
         found = beside(self._run(graph, roots, "refine", "a closer look"))
         return replace(
             stats,
@@ -109,8 +151,8 @@ class Scans:
         )
 
     def _trimmed(self, stats: LakeStats) -> LakeStats:
-        merge, beside = partial(_both, merge_trimmed), partial(_both, concatenate_trimmed)
-        graph, roots = self._graph("trim", _trim_slice, merge, beside, stats.features, stats.outputs)
+        merge, beside = partial(both, merge_trimmed), partial(both, concatenate_trimmed)
+        graph, roots = self._graph("trim", trim_slice, merge, beside, stats.features, stats.outputs)
         features, outputs = beside(self._run(graph, roots, "trim", "trimmed centres"))
         return replace(
             stats, features=with_trimmed(stats.features, features), outputs=with_trimmed(stats.outputs, outputs)
@@ -127,10 +169,9 @@ class Scans:
         """Tasks that scan every slice and merge the states of each column block; the keys of the merged states."""
         graph: Graph = {}
         names = [f"excir-{verb}-{self.token}", f"excir-{verb}-merge-{self.token}", f"excir-{verb}-beside-{self.token}"]
-        common = []
-        for i, value in enumerate([self.layout, *shared]):
-            common.append((f"excir-{verb}-shared-{self.token}", i))
-            graph[common[-1]] = value
+        common = self._shared(graph, verb, self.layout, *shared)
+        frames = [self._frame(graph, number) for number in range(self.plan.spans)]
+        scores = self._scores(graph, frames)
         roots = []
         for block, spans in enumerate(self.plan.blocks):
             leaves: list[Key] = []
@@ -138,7 +179,7 @@ class Scans:
                 keys = []
                 for i, piece in enumerate(slices):
                     keys.append((names[0], block, number, i))
-                    graph[keys[-1]] = (_scan_slice, scan, piece, self._frame(graph, number), *common)
+                    graph[keys[-1]] = (on_slice, scan, piece, frames[number], scores[number], *common)
                 if len(keys) > 1:
                     graph[(names[2], block, number)] = (beside, keys)
                     leaves.append((names[2], block, number))
@@ -146,6 +187,24 @@ class Scans:
                     leaves.append(keys[0])
             roots.append(merge_tree(graph, leaves, merge, names[1], block))
         return graph, roots
+
+    def _scores(self, graph: Graph, frames: Sequence[Any]) -> list[Key]:
+        """Tasks that show each span of rows to the model, the same in every scan so that none is done twice."""
+        if self.model is None:
+            return [None] * self.plan.spans
+        common = self._shared(graph, "score", self.layout, self.model, self.plan.budget)
+        for number, slices in enumerate(self.plan.blocks[0]):
+            graph[self._score_key(number)] = (score_span, slices[0], frames[number], *common)
+        return [self._score_key(number) for number in range(self.plan.spans)]
+
+    def _score_key(self, number: int) -> Key:
+        return (f"excir-score-{self.token}", number)
+
+    def _shared(self, graph: Graph, verb: str, *values: object) -> list[Key]:
+        """Keys of values that many tasks need: they travel once."""
+        keys = [(f"excir-{verb}-shared-{self.token}", i) for i in range(len(values))]
+        graph.update(zip(keys, values, strict=True))
+        return keys
 
     def _frame(self, graph: Graph, number: int) -> Any:
         """The key of a span's piece of a DataFrame, whose tasks are added to the graph; None for files."""
@@ -167,91 +226,13 @@ class Scans:
             for number, slices in enumerate(spans)
             for i, piece in enumerate(slices)
         }
+        keep = [] if self.model is None else [self._score_key(number) for number in range(self.plan.spans)]
+        if verb == "summarise":
+            columns = 10 * len(self.layout.model_columns)  # scoring a row takes about ten times as long as reading it
+            work |= {
+                key: max(columns * slices[0].rows, 1) for key, slices in zip(keep, self.plan.blocks[0], strict=False)
+            }
         try:
-            return self.runner.run(graph, keys, work, label)
+            return self.runner.run(graph, keys, work, label, keep)
         finally:
             self.layout.open_files.close()
-
-
-def merge_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
-    return SliceSummary(
-        sum((part.counts for part in parts), RowCounts()),
-        tuple(merge_column(column) for column in zip(*(part.features for part in parts), strict=True)),
-        tuple(merge_column(column) for column in zip(*(part.outputs for part in parts), strict=True)),
-    )
-
-
-def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
-    return SliceSummary(
-        sum((part.counts for part in parts), RowCounts()),
-        tuple(column for part in parts for column in part.features),
-        tuple(column for part in parts for column in part.outputs),
-    )
-
-
-def _both(combine: Callable[[list[Any]], Any], parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Combine the features' states, and those of the outputs, which are None where a slice does not lead its span."""
-    outputs = [part[1] for part in parts if part[1] is not None]
-    return combine([part[0] for part in parts]), combine(outputs) if outputs else None
-
-
-def _scan_slice(scan: Callable[..., State], piece: Slice, frame: Any, layout: Layout, *shared: Any) -> State:
-    """A slice's state; a read that fails in a way that may pass is tried again."""
-    return retrying(lambda: scan(piece, frame, layout, *shared))
-
-
-def _summarise_slice(piece: Slice, frame: Any, layout: Layout, with_total: bool) -> SliceSummary:
-    states = []
-    for block in read_slice(piece, layout, frame):
-        features = tuple(summarise(x, block.weights, with_total) for x in block.columns)
-        outputs = tuple(summarise(y, block.weights, with_total) for y in block.outputs) if piece.lead else ()
-        states.append(SliceSummary(block.counts if piece.lead else RowCounts(), features, outputs))
-    return merge_summaries(states)
-
-
-def _sum_slice(piece: Slice, frame: Any, layout: Layout, features: Centers, outputs: Centers) -> Sums:
-    mine = features.subset(slice(piece.start, piece.stop))
-    states = []
-    for block in read_slice(piece, layout, frame):
-        side = OutputSide(block.outputs, outputs, block.weights)
-        below = np.zeros(outputs.thresholds.shape)
-        if piece.lead:
-            for k, y in enumerate(block.outputs):
-                below[k] = count_below(y, outputs.thresholds[k], side)
-        states.append(co_movement(block.columns, side, mine, below))
-    return merge_sums(states)
-
-
-def _trim_slice(
-    piece: Slice, frame: Any, layout: Layout, features: ColumnStats, outputs: ColumnStats
-) -> tuple[TrimmedSums, TrimmedSums | None]:
-    mine = features.subset(slice(piece.start, piece.stop))
-    states = []
-    for block in read_slice(piece, layout, frame):
-        inner = trim(block.columns, mine.q25, mine.q75, block.weights)
-        states.append((inner, trim(block.outputs, outputs.q25, outputs.q75, block.weights) if piece.lead else None))
-    return _both(merge_trimmed, states)
-
-
-def _refine_slice(
-    piece: Slice,
-    frame: Any,
-    layout: Layout,
-    thresholds: Floats,
-    features: Mask,
-    output_thresholds: Floats,
-    outputs: Mask,
-) -> tuple[Vicinities, Vicinities | None]:
-    mine = np.flatnonzero(features[piece.start : piece.stop]) + piece.start
-    if not mine.size and not (piece.lead and outputs.any()):
-        return (), () if piece.lead else None
-    states = []
-    for block in read_slice(piece, layout, frame, features):
-        inner = gather(block.columns, thresholds[mine], block.weights)
-        around = gather(block.outputs[outputs], output_thresholds[outputs], block.weights) if piece.lead else None
-        states.append((inner, around))
-    return _both(merge_vicinities, states)
-
-
-def _describe(state: SliceSummary, centering: str) -> LakeStats:
-    return LakeStats(state.counts, describe(state.features, centering), describe(state.outputs, centering))

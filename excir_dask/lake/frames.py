@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from excir_dask.errors import UsageError
 from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, Slice, fixed_columns
-from excir_dask.lake.schema import Column, Selection, describe
+from excir_dask.lake.schema import Column, describe
+from excir_dask.lake.select import Selection
 
 
 def is_pandas(lake: object) -> bool:
@@ -38,7 +39,8 @@ def frame_columns(frame: Any) -> dict[str, Column]:
 
 def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """Slices of rows, and the piece of the frame that belongs to each."""
-    rows = max(budget // (8 * (len(selection.features) + fixed_columns(selection))), 1)
+    width = max(len(selection.features), len(selection.model_columns))
+    rows = max(budget // (8 * (width + fixed_columns(selection))), 1)
     starts = list(range(0, len(frame), rows))
     slices = [
         Slice(i, min(rows, len(frame) - start), 0, len(selection.features), True, part="frame", first_row=start)
@@ -50,8 +52,10 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
 
 def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """One slice a partition, and the partition (delayed) that belongs to each."""
-    wanted = [*selection.features, *selection.outputs, *([selection.weight] if selection.weight else [])]
-    partitions = frame[wanted].to_delayed()
+    wanted = dict.fromkeys([*selection.features, *selection.outputs, *selection.model_columns, *selection.categoricals])
+    if selection.weight:
+        wanted[selection.weight] = None
+    partitions = frame[list(wanted)].to_delayed()
     slices = [Slice(i, 0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
     return Plan(selection, budget, (tuple((piece,) for piece in slices),)), list(partitions)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,19 +28,41 @@ _IDLE_CHUNKS = 50_000
 """column chunks that the footers of those files may describe in all: some tens of megabytes"""
 
 
+@dataclass(frozen=True)
+class Coded:
+    """A column of categories over some rows."""
+
+    codes: NDArray[np.int32]
+    """(rows,) place in ``values``; -1 where there is none"""
+    values: tuple[str, ...]
+
+
 class OpenFiles:
     """Files that one slice has read and the next may want.
 
     Opening a file of 10,000 columns takes 0.1 s, and a wide lake has many slices for each of its files. A file is lent
     to one thread at a time. The store goes where the layout goes and starts empty there: it lives as long as a scan.
+
+    Parameters
+    ----------
+    vectors : mapping
+        Features that are an element of a vector column -> that column, which element.
+    categoricals : sequence of str
+        Columns that are decoded to codes, without making a string of every value.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, vectors: Mapping[str, tuple[str, int]] | None = None, categoricals: Sequence[str] = ()) -> None:
+        self._vectors = dict(vectors or {})
+        self._categoricals = list(categoricals)
         self._lock = threading.Lock()
         self._idle: OrderedDict[int, tuple[str, pq.ParquetFile]] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[OpenFiles], tuple[()]]:
-        return OpenFiles, ()
+    def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
+        return OpenFiles, (self._vectors, self._categoricals)
+
+    def vector_of(self, feature: str) -> str | None:
+        """The vector column that a feature is an element of; None for a column of its own."""
+        return self._vectors[feature][0] if feature in self._vectors else None
 
     @contextmanager
     def borrow(self, piece: Piece, filesystem: fs.FileSystem) -> Iterator[PieceReader]:
@@ -48,10 +72,10 @@ class OpenFiles:
         62 MB for 4 million rows of two columns.
         """
         with naming(piece):
-            file = self._take(piece.path) or _open(piece, filesystem)
+            file = self._take(piece.path) or _open(piece, filesystem, self._categoricals)
         try:
             _check_row_groups(piece, file.metadata)
-            yield PieceReader(piece, file)
+            yield PieceReader(piece, file, self._vectors)
         except BaseException:
             file.close(force=True)
             raise
@@ -82,34 +106,86 @@ class OpenFiles:
 
 
 class PieceReader:
-    """Some row groups of an open file, as float64 arrays."""
+    """Some row groups of an open file, as arrays."""
 
-    def __init__(self, piece: Piece, file: pq.ParquetFile):
+    def __init__(self, piece: Piece, file: pq.ParquetFile, vectors: Mapping[str, tuple[str, int]]):
         self.piece = piece
         self.file = file
+        self.vectors = vectors
         self.keys = dict(piece.keys)
         self.rows = sum(piece.rows)
 
     def read(self, names: Sequence[str]) -> list[Floats]:
-        inside = [name for name in names if name not in self.keys]
-        table = None
-        if inside:
-            with naming(self.piece):
-                table = self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
-        return self._arrays(names, table, self.rows)
+        """Columns, and elements of vectors, as float64 arrays."""
+        return self._arrays(names, self._table(names), self.rows)
 
-    def batches(self, names: Sequence[str], rows: int) -> Iterator[list[Floats]]:
-        inside = [name for name in names if name not in self.keys]
-        groups = list(self.piece.row_groups)
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
+        """The same for some rows at a time, after how many they are."""
+        for table in self._tables(names, rows):
+            yield table.num_rows, self._arrays(names, table, table.num_rows)
+
+    def codes(self, name: str) -> Coded:
+        """A column of categories."""
+        table = self._table([name])
+        if table is None:
+            key = self.keys[name]
+            code, values = (-1, ()) if key is None else (0, (str(key),))
+            return Coded(np.full(self.rows, code, dtype=np.int32), values)
+        return _coded(table.column(name))
+
+    def code_batches(self, name: str, rows: int) -> Iterator[Coded]:
+        """The same for some rows at a time."""
+        if name in self.keys:
+            whole = self.codes(name)
+            for start in range(0, self.rows, rows):
+                yield Coded(whole.codes[start : start + rows], whole.values)
+        else:
+            for table in self._tables([name], rows):
+                yield _coded(table.column(name))
+
+    def frames(self, names: Sequence[str], rows: int) -> Iterator[Any]:
+        """pandas DataFrames of some rows at a time, of the types that the files have."""
+        import pandas as pd
+
+        for table in self._tables(names, rows):
+            plain = [name for name in names if name not in self.vectors and name not in self.keys]
+            found = dict(table.select(plain).to_pandas().items())
+            elements = [name for name in names if name in self.vectors]
+            found |= dict(zip(elements, self._arrays(elements, table, table.num_rows), strict=True))
+            found |= {name: np.full(table.num_rows, self.keys[name]) for name in names if name in self.keys}
+            yield pd.DataFrame({name: found[name] for name in names}, copy=False)
+
+    def _inside(self, names: Sequence[str]) -> list[str]:
+        """Columns of the file that hold the names asked for."""
+        return list(dict.fromkeys(self.vectors[n][0] if n in self.vectors else n for n in names if n not in self.keys))
+
+    def _table(self, names: Sequence[str]) -> pa.Table | None:
+        inside = self._inside(names)
+        if not inside:
+            return None
+        with naming(self.piece):
+            return self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
+
+    def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
+        groups, inside = list(self.piece.row_groups), self._inside(names)
         with naming(self.piece):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
-                yield self._arrays(names, pa.Table.from_batches([batch]), batch.num_rows)
+                yield pa.Table.from_batches([batch])
 
     def _arrays(self, names: Sequence[str], table: pa.Table | None, rows: int) -> list[Floats]:
-        return [
-            np.full(rows, self.keys[name]) if name in self.keys or table is None else _float64(table.column(name))
-            for name in names
-        ]
+        found = []
+        vectors: dict[str, Floats] = {}
+        for name in names:
+            if name in self.keys or table is None:
+                found.append(np.full(rows, self.keys[name], dtype=np.float64))
+            elif name in self.vectors:
+                column, element = self.vectors[name]
+                if column not in vectors:
+                    vectors[column] = _matrix(table.column(column))
+                found.append(vectors[column][element])
+            else:
+                found.append(_float64(table.column(name)))
+        return found
 
 
 @contextmanager
@@ -125,7 +201,7 @@ def naming(piece: Piece) -> Iterator[None]:
         raise ReadError(f"{piece.relative} cannot be read: {error}") from error
 
 
-def _open(piece: Piece, filesystem: fs.FileSystem) -> pq.ParquetFile:
+def _open(piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str]) -> pq.ParquetFile:
     local = isinstance(filesystem, fs.LocalFileSystem)
     source = filesystem.open_input_file(piece.path)
     try:
@@ -134,8 +210,9 @@ def _open(piece: Piece, filesystem: fs.FileSystem) -> pq.ParquetFile:
             raise LakeChangedError(
                 f"{piece.relative} had {piece.size} bytes when the run was planned and has {size} now; run again"
             )
+        inside = [name for name in categoricals if name not in dict(piece.keys)]
         # a small read buffer holds one page of a column; object stores need whole chunks in few requests
-        file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=2**20 if local else 0)
+        file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=2**20 if local else 0, read_dictionary=inside)
     except BaseException:
         source.close()
         raise
@@ -161,3 +238,31 @@ def _float64(column: pa.ChunkedArray) -> Floats:
     if column.num_chunks == 1 and column.null_count == 0:
         return column.chunk(0).to_numpy()
     return column.to_numpy()
+
+
+def _matrix(column: pa.ChunkedArray) -> Floats:
+    """A vector column as (elements, rows), NaN in the rows that have no vector."""
+    size = column.type.list_size
+    parts = []
+    for chunk in column.chunks:
+        # the values behind a null are there and must be kept: flatten() would move the rows behind it forward
+        values = chunk.values.slice(chunk.offset * size, len(chunk) * size)
+        part = _float64(pa.chunked_array([values])).reshape(len(chunk), size)
+        if chunk.null_count:
+            part = np.where(chunk.is_null().to_numpy(zero_copy_only=False)[:, None], np.nan, part)
+        parts.append(part.T)
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((size, 0))
+
+
+def _coded(column: pa.ChunkedArray) -> Coded:
+    if not pt.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    joined = column.unify_dictionaries().combine_chunks()
+    chunk = joined if isinstance(joined, pa.DictionaryArray) else joined.chunk(0)
+    codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    values = chunk.dictionary.to_pylist()
+    if None in values:  # a dictionary may hold a null as one of its values
+        codes = np.where(np.array([value is None for value in values])[codes] & (codes >= 0), -1, codes).astype(
+            np.int32
+        )
+    return Coded(codes, tuple(str(value) for value in values))

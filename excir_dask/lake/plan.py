@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from excir_dask.errors import UsageError
-from excir_dask.lake.schema import Selection
+from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
 DEFAULT_BUDGET = 128 * 2**20
@@ -48,8 +48,8 @@ class Piece:
     row_groups: tuple[int, ...]
     rows: tuple[int, ...]
     """of each of those row groups"""
-    keys: tuple[tuple[str, float], ...]
-    """values of the Hive partition keys that the run uses"""
+    keys: tuple[tuple[str, float | str | None], ...]
+    """values of the Hive partition keys that the run uses; text where they are categories"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ class Plan:
     blocks: tuple[tuple[tuple[Slice, ...], ...], ...]
     """column block -> span of rows -> slices side by side"""
 
+    @property
+    def rows(self) -> int:
+        """of the lake, 0 where only reading it tells (a dask DataFrame)"""
+        return sum(slices[0].rows for slices in self.blocks[0])
+
     def slices(self) -> Iterator[Slice]:
         for block in self.blocks:
             for span in block:
@@ -116,7 +121,8 @@ def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BU
     if budget < 2**20:
         raise UsageError(f"the slice budget is {budget} bytes; it must be at least 1 MiB")
     blocks = column_blocks(len(selection.features))
-    width = max(stop - start for start, stop in blocks)
+    # a model is given all its columns at once, and a vector is decoded as a whole
+    width = max(*(stop - start for start, stop in blocks), len(selection.model_columns), selection.widest)
     fixed = fixed_columns(selection)
     # a small lake is cut finer than the budget asks for, so that several threads have something to do
     whole = _VALUE * snapshot.rows * (len(selection.features) + fixed)
@@ -146,14 +152,15 @@ def column_blocks(features: int) -> list[tuple[int, int]]:
 
 def fixed_columns(selection: Selection) -> int:
     """Columns that every slice holds beside its features: outputs raw and centred, weights."""
-    return 2 * len(selection.outputs) + 2
+    return 2 * (len(selection.outputs) + selection.model_outputs) + 2
 
 
 def _spans(snapshot: Snapshot, selection: Selection, most_rows: int) -> Iterator[tuple[Piece, ...]]:
-    used = {*selection.features, *selection.outputs, selection.weight}
+    numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
+    texts = set(selection.categoricals)
     pending: list[Piece] = []
     for file in snapshot.files:
-        keys = tuple((name, _number(value)) for name, value in file.keys if name in used)
+        keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in numbers | texts)
         for group in _runs(file, most_rows):
             piece = Piece(file.path, file.relative, file.size, group, tuple(file.row_groups[g] for g in group), keys)
             room = most_rows - sum(sum(other.rows) for other in pending)
@@ -199,10 +206,12 @@ def _slices(
 
 def _even(start: int, stop: int, most: int) -> list[tuple[int, int]]:
     """Ranges of about equal length that cover ``start`` to ``stop``, none longer than ``most``."""
-    count = -(-(stop - start) // most)
+    count = max(-(-(stop - start) // most), 1)
     edges = [start + (stop - start) * i // count for i in range(count + 1)]
     return list(pairwise(edges))
 
 
-def _number(value: int | float | str | None) -> float:
+def _key(value: int | float | str | None, text: bool) -> float | str | None:
+    if isinstance(value, str) or (value is None and text):
+        return value
     return float("nan") if value is None else float(value)

@@ -42,8 +42,11 @@ class Sample:
         """
         if self.everything:
             return np.ones(rows, dtype=bool)
+        return self.draws(part, row_group, rows, start) < np.uint64(min(int(self.fraction * 2.0**64), 2**64 - 1))
+
+    def draws(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.uint64]:
+        """The draws of those rows, uniform over all 64-bit numbers: a row is kept if its draw is small enough."""
         text = f"{self.seed}\0{part}\0{row_group}".encode()
         key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
         skip = start % _PER_COUNT
-        draws = np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]
-        return draws < np.uint64(min(int(self.fraction * 2.0**64), 2**64 - 1))
+        return np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]

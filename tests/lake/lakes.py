@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from excir_dask import explain
+from excir_dask.lake.blocks import Layout, RowCounts
 from excir_dask.lake.locate import Location, locate
 from excir_dask.lake.plan import Plan, Slice, make_plan
-from excir_dask.lake.read import Layout, RowCounts, read_slice
+from excir_dask.lake.read import read_slice
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.schema import Column, describe_columns, select
+from excir_dask.lake.schema import Column, describe_columns
+from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 
 

@@ -14,7 +14,7 @@ from lakes import cir, write
 from excir_dask import explain
 from excir_dask.errors import DataError, LakeError, SchemaError, UsageError
 from excir_dask.lake.frames import frame_columns, plan_pandas
-from excir_dask.lake.schema import select
+from excir_dask.lake.select import select
 
 ROWS = 60
 

@@ -17,7 +17,7 @@ from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.locate import Location
 from excir_dask.lake.plan import BLOCK_COLUMNS, SPAN_FILES, Plan, column_blocks, fixed_columns, make_plan
-from excir_dask.lake.schema import Selection
+from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
 MIB = 2**20

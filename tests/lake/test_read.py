@@ -168,7 +168,7 @@ def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fractio
     for each in (plan, streamed):
         scans = Scans(each, layout, LocalRunner(False))
         stats = scans.statistics("midhinge")
-        sums = scans.sums(centers(stats.features, "midhinge"), centers(stats.outputs, "midhinge"))
+        sums = scans.sums(centers(stats.features, "midhinge"), centers(stats.outputs, "midhinge"), stats)
         states.append((stats, sums))
     (stats, sums), (stats_streamed, sums_streamed) = states
     assert stats_streamed.counts == stats.counts

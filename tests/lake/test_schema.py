@@ -12,7 +12,8 @@ from lakes import cir, columns, numbers, write
 
 from excir_dask import explain
 from excir_dask.errors import SchemaError, UsageError
-from excir_dask.lake.schema import conflicts, select
+from excir_dask.lake.schema import conflicts
+from excir_dask.lake.select import select
 
 ROWS = 40
 
@@ -137,9 +138,9 @@ OTHER = {
     "string": (pa.array(["x"] * ROWS), "text or categories", "encode it"),
     "large": (pa.array(["x"] * ROWS, pa.large_string()), "text or categories", "encode it"),
     "view": (pa.array(["x"] * ROWS, pa.string_view()), "text or categories", "encode it"),
-    "binary": (pa.array([b"x"] * ROWS), "text or categories", "encode it"),
-    "bytes4": (pa.array([b"abcd"] * ROWS, pa.binary(4)), "text or categories", "encode it"),
-    "large bytes": (pa.array([b"x"] * ROWS, pa.large_binary()), "text or categories", "encode it"),
+    "binary": (pa.array([b"x"] * ROWS), "binary", "encode it"),
+    "bytes4": (pa.array([b"abcd"] * ROWS, pa.binary(4)), "binary", "encode it"),
+    "large bytes": (pa.array([b"x"] * ROWS, pa.large_binary()), "binary", "encode it"),
     "category": (pa.array(["x"] * ROWS).dictionary_encode(), "text or categories", "encode it"),
     "struct": (pa.array([{"u": 1.0}] * ROWS), "nested", "columns of their own"),
     "list": (pa.array([[1.0]] * ROWS), "nested", "columns of their own"),

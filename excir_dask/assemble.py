@@ -1,0 +1,107 @@
+"""The parts of an explanation beside its scores: outputs, facts that must repeat, and where everything came from."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.graph.slices import LakeStats
+from excir_dask.inputs import Inputs, Outputs
+from excir_dask.kernels.categories import MOST_VALUES
+from excir_dask.kernels.centers import ColumnStats
+from excir_dask.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, center: Any, bound: Any) -> pd.DataFrame:
+    """A row per output."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "output": list(names),
+            "column": outputs.columns.columns if outputs.model is None else [outputs.model.predict_type] * len(names),
+            "n": found.n,
+            "center": center,
+            "center_error": bound,
+            "q25": found.q25,
+            "q75": found.q75,
+            "flag": ["constant" if constant else "" for constant in found.constant],
+        }
+    )
+
+
+def facts(inputs: Inputs, stats: LakeStats, names: Sequence[str], **settings: Any) -> dict[str, Any]:
+    """What must be the same when the run is repeated."""
+    model, selection = inputs.outputs.model, inputs.plan.selection
+    columns = inputs.outputs.columns.columns or [None] * len(names)
+    reason = f"text with more than {MOST_VALUES:,} different values, too many to be categories"
+    return {
+        "settings": {
+            "outputs": dict(zip(names, columns, strict=True)),
+            "model": None if model is None else {"kind": model.kind, "predict_type": model.predict_type},
+            **settings,
+        },
+        "rows": {
+            "lake": stats.counts.read,
+            "sampled": stats.counts.sampled,
+            "without_output": stats.counts.without_output,
+            "without_weight": stats.counts.without_weight,
+            "used": stats.counts.used,
+        },
+        "left_out": {**selection.left_out, **dict.fromkeys(stats.too_many, reason)},
+        "converted": selection.converted,
+    }
+
+
+def provenance(lake: Any, inputs: Inputs, began: float) -> dict[str, Any]:
+    """What may differ between two runs with the same result; ``began`` by the performance counter."""
+    model = inputs.outputs.model
+    packages = [
+        "dask",
+        "pyarrow",
+        "numpy",
+        "pandas",
+        "crick",
+        *(["xgboost"] if model and model.kind == "xgboost" else []),
+    ]
+    return {
+        "lake": _source(lake, inputs),
+        "model": None
+        if model is None
+        else {
+            "kind": model.kind,
+            "sha256": model.sha256,
+            "predict_type": model.predict_type,
+            "columns": list(inputs.plan.selection.model_columns),
+            **dict(model.details),
+        },
+        "slices": sum(1 for _ in inputs.plan.slices()),
+        "budget": inputs.plan.budget,
+        "seconds": round(time.perf_counter() - began, 3),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "excir-dask": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in packages},
+        },
+    }
+
+
+def _source(lake: Any, inputs: Inputs) -> dict[str, Any]:
+    snapshot = inputs.snapshot
+    if snapshot is None:
+        return {"name": f"{type(lake).__module__.split('.')[0]} DataFrame"}
+    return {
+        "name": snapshot.location.name,
+        "files": len(snapshot.files),
+        "rows": snapshot.rows,
+        "bytes": snapshot.size,
+        "fingerprint": snapshot.fingerprint,
+    }

@@ -1,0 +1,266 @@
+"""What the scans do with one slice, and how the states they leave behind are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.errors import ModelError
+from excir_dask.kernels.categories import (
+    Categories,
+    CategoryCounts,
+    choose_categories,
+    count_categories,
+    indicator_summaries,
+    indicators,
+    merge_categories,
+)
+from excir_dask.kernels.centers import Centers, ColumnStats, describe
+from excir_dask.kernels.refine import Vicinities, gather, merge_vicinities
+from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, merge_samples
+from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
+from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums
+from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
+from excir_dask.lake.blocks import Layout, RowCounts, Scored
+from excir_dask.lake.plan import Slice
+from excir_dask.lake.read import read_slice
+from excir_dask.lake.retry import retrying
+from excir_dask.lake.rows import read_rows
+
+if TYPE_CHECKING:
+    from excir_dask.outputs.scoring import Model
+
+State = TypeVar("State")
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What scan 1 is asked for beside quantiles."""
+
+    centering: str
+    categories: int
+    """categories of a column that become features"""
+    sample_rows: int
+    """rows to bring home; 0 for none"""
+    threshold: int
+    """draws below which rows may be among them"""
+
+
+@dataclass(frozen=True)
+class SliceSummary:
+    """State of scan 1: what the rows and columns of a slice looked like."""
+
+    counts: RowCounts
+    """zero unless the slice leads its span"""
+    features: tuple[ColumnSummary, ...]
+    outputs: tuple[ColumnSummary, ...]
+    """empty unless the slice leads its span"""
+    output_names: tuple[str, ...]
+    """empty unless the slice leads its span"""
+    categories: tuple[CategoryCounts, ...]
+    """empty unless the slice leads its span"""
+    sample: RowSample | None
+
+
+@dataclass(frozen=True)
+class LakeStats:
+    """What scan 1 brings home."""
+
+    counts: RowCounts
+    features: ColumnStats
+    outputs: ColumnStats
+    output_names: tuple[str, ...]
+    indicators: ColumnStats
+    """of the features that stand for categories"""
+    categories: tuple[Categories, ...]
+    too_many: tuple[str, ...]
+    """columns with too many categories"""
+    sample: RowSample | None
+    """of the features"""
+
+
+def on_slice(scan: Callable[..., State], piece: Slice, frame: Any, scored: Any, layout: Layout, *shared: Any) -> State:
+    """A slice's state; a read that fails in a way that may pass is tried again."""
+    return retrying(lambda: scan(piece, frame, scored, layout, *shared))
+
+
+def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: int) -> Scored:
+    """A model's outputs for the rows of a span; each row is shown to it once."""
+
+    def score() -> Scored:
+        names: tuple[str, ...] = model.names or ()
+        parts = []
+        for data in read_rows(piece, layout, model.wants, budget, frame):
+            if not len(data):
+                continue
+            found, values = model.score(data)
+            if names and found != names:
+                raise _other_names(names, found)
+            names = found
+            parts.append(values)
+        return Scored(names, np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0)))
+
+    return retrying(score)
+
+
+def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Layout, asked: Asked) -> SliceSummary:
+    states = []
+    with_total = asked.centering == "mean"
+    for block in read_slice(piece, layout, frame, scored=scored):
+        columns, picker = block.columns, None
+        if asked.sample_rows:
+            picker = RowPicker(block.draws(), asked.sample_rows, asked.threshold)
+            columns = picker.watch(columns)
+        features = tuple(summarise(x, block.weights, with_total) for x in columns)
+        sample = None if picker is None else picker.result()
+        if piece.lead:
+            names = layout.outputs if scored is None else scored.names
+            outputs = tuple(summarise(y, block.weights, with_total) for y in block.outputs)
+            categories = tuple(count_categories(c.codes, c.values, block.weights) for c in block.categories)
+            states.append(SliceSummary(block.counts, features, outputs, names, categories, sample))
+        else:
+            states.append(SliceSummary(RowCounts(), features, (), (), (), sample))
+    return merge_summaries(states, asked.sample_rows)
+
+
+def merge_summaries(parts: Sequence[SliceSummary], sample_rows: int = 0) -> SliceSummary:
+    named = [part for part in parts if part.output_names]
+    for part in named:
+        if part.output_names != named[0].output_names:
+            raise _other_names(named[0].output_names, part.output_names)
+    # a span without sampled rows does not know the outputs of a callable
+    outputs = [part.outputs for part in (named or parts)]
+    samples = [part.sample for part in parts if part.sample is not None]
+    return SliceSummary(
+        sum((part.counts for part in parts), RowCounts()),
+        tuple(merge_column(column) for column in zip(*(part.features for part in parts), strict=True)),
+        tuple(merge_column(column) for column in zip(*outputs, strict=True)),
+        named[0].output_names if named else (),
+        tuple(merge_categories(column) for column in zip(*(part.categories for part in parts), strict=True)),
+        merge_samples(samples, sample_rows) if samples else None,
+    )
+
+
+def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
+    samples = [part.sample for part in parts if part.sample is not None]
+    return SliceSummary(
+        sum((part.counts for part in parts), RowCounts()),
+        tuple(column for part in parts for column in part.features),
+        tuple(column for part in parts for column in part.outputs),
+        tuple(name for part in parts for name in part.output_names),
+        tuple(column for part in parts for column in part.categories),
+        concatenate_samples(samples) if samples else None,
+    )
+
+
+def describe_state(state: SliceSummary, columns: Sequence[str], asked: Asked) -> LakeStats:
+    """What is known once the states of a column block are merged; ``columns`` are those of categories."""
+    chosen, summaries, too_many = [], [], []
+    for column, counts in zip(columns, state.categories, strict=False):
+        if counts.too_many:
+            too_many.append(column)
+        chosen.append(choose_categories(column, counts, asked.categories))
+        summaries += indicator_summaries(counts, chosen[-1])
+    return LakeStats(
+        state.counts,
+        describe(state.features, asked.centering),
+        describe(state.outputs, asked.centering),
+        state.output_names,
+        describe(summaries, asked.centering),
+        tuple(chosen),
+        tuple(too_many),
+        state.sample,
+    )
+
+
+def sum_slice(
+    piece: Slice,
+    frame: Any,
+    scored: Scored | None,
+    layout: Layout,
+    features: Centers,
+    outputs: Centers,
+    categories: Sequence[Categories],
+) -> tuple[Sums, Sums | None]:
+    """Sums of the slice's features and, where it leads its span, of the indicators, whose centres come last."""
+    mine = features.subset(slice(piece.start, piece.stop))
+    of_categories = features.subset(slice(len(layout.features), None))
+    states: list[tuple[Sums, Sums | None]] = []
+    for block in read_slice(piece, layout, frame, scored=scored):
+        side = OutputSide(block.outputs, outputs, block.weights)
+        below = np.zeros(outputs.thresholds.shape)
+        if piece.lead:
+            for k, y in enumerate(block.outputs):
+                below[k] = count_below(y, outputs.thresholds[k], side)
+        found = co_movement(block.columns, side, mine, below)
+        others = None
+        if piece.lead:
+            expanded = (
+                indicators(coded.codes, coded.values, chosen)
+                for coded, chosen in zip(block.categories, categories, strict=True)
+            )
+            others = co_movement(chain.from_iterable(expanded), side, of_categories, np.zeros_like(below))
+        states.append((found, others))
+    return both(merge_sums, states)
+
+
+def trim_slice(
+    piece: Slice, frame: Any, scored: Scored | None, layout: Layout, features: ColumnStats, outputs: ColumnStats
+) -> tuple[TrimmedSums, TrimmedSums | None]:
+    mine = features.subset(slice(piece.start, piece.stop))
+    states = []
+    for block in read_slice(piece, layout, frame, scored=scored):
+        inner = trim(block.columns, mine.q25, mine.q75, block.weights)
+        states.append((inner, trim(block.outputs, outputs.q25, outputs.q75, block.weights) if piece.lead else None))
+    return both(merge_trimmed, states)
+
+
+def refine_slice(
+    piece: Slice,
+    frame: Any,
+    scored: Scored | None,
+    layout: Layout,
+    thresholds: Floats,
+    features: Mask,
+    output_thresholds: Floats,
+    outputs: Mask,
+) -> tuple[Vicinities, Vicinities | None]:
+    mine = np.flatnonzero(features[piece.start : piece.stop]) + piece.start
+    if not mine.size and not (piece.lead and outputs.any()):
+        return (), () if piece.lead else None
+    states = []
+    for block in read_slice(piece, layout, frame, features, scored):
+        inner = gather(block.columns, thresholds[mine], block.weights)
+        around = gather(block.outputs[outputs], output_thresholds[outputs], block.weights) if piece.lead else None
+        states.append((inner, around))
+    return both(merge_vicinities, states)
+
+
+def categories_of_slice(piece: Slice, frame: Any, scored: None, layout: Layout) -> tuple[CategoryCounts, ...]:
+    blocks = [
+        tuple(count_categories(c.codes, c.values, None) for c in block.categories)
+        for block in read_slice(piece, layout, frame)
+    ]
+    return map_columns(merge_categories, blocks)
+
+
+def map_columns(merge: Callable[[list[Any]], State], parts: Sequence[Sequence[Any]]) -> tuple[State, ...]:
+    """Merge the states of each column over all parts."""
+    return tuple(merge(list(column)) for column in zip(*parts, strict=True))
+
+
+def both(combine: Callable[[list[Any]], Any], parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Combine the features' states, and those that only slices which lead their span have (None for the others)."""
+    second = [part[1] for part in parts if part[1] is not None]
+    return combine([part[0] for part in parts]), combine(second) if second else None
+
+
+def _other_names(some: Sequence[str], others: Sequence[str]) -> ModelError:
+    return ModelError(f"the model names its outputs {', '.join(some)} for some rows and {', '.join(others)} for others")

@@ -1,0 +1,61 @@
+"""Values that a local run keeps between its scans: in memory up to a limit, then in files."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+import threading
+from collections.abc import MutableMapping
+from typing import Any
+
+from excir_dask.graph.tree import Key
+
+
+class SpillingStore:
+    """Results of tasks; what was not used for longest goes to a temporary folder of its own (zict does the work).
+
+    Parameters
+    ----------
+    limit : int
+        Bytes that stay in memory.
+    """
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._folder: str | None = None
+        self._values: MutableMapping[str, Any] | None = None
+
+    def task(self, key: Key, task: Any) -> Any:
+        """A task that takes the value from here, or the one given with its result put here."""
+        name = repr(key)
+        if self._values is not None and name in self._values:
+            return (self._values.__getitem__, name)
+        return (self._remember, name, task)
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values = None
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+    def _remember(self, name: str, value: Any) -> Any:
+        self._opened()[name] = value
+        return value
+
+    def _opened(self) -> MutableMapping[str, Any]:
+        with self._lock:
+            if self._values is None:
+                import zict
+
+                self._folder = tempfile.mkdtemp(prefix="excir-kept-")
+                files = zict.Func(_dump, pickle.loads, zict.File(self._folder))
+                self._values = zict.Buffer({}, files, self.limit, weight=lambda _, value: value.__sizeof__())
+            return self._values
+
+
+def _dump(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=5)

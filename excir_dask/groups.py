@@ -1,0 +1,101 @@
+"""Which groups a run scores: those asked for, those that columns bring along, and those that are found."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from excir_dask.errors import UsageError
+from excir_dask.graph.slices import LakeStats
+from excir_dask.grouping import Groups, combine, name_by_strength, prefix_groups, read_groups
+from excir_dask.lake.select import Selection
+from excir_dask.tables import check_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CORRELATED = 0.9
+"""rank correlation from which on ``groups="correlation"`` puts features together"""
+
+_MANY = 5000
+"""features from which on it is said what finding groups will cost"""
+
+_log = logging.getLogger("excir_dask")
+
+
+@dataclass(frozen=True)
+class WantedGroups:
+    """Groups as they were asked for."""
+
+    given: Groups = field(default_factory=dict)
+    correlated: float | None = None
+    """rank correlation from which on features are put together; None: groups are not looked for"""
+
+
+def understand_groups(
+    groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None,
+    prefix: str | None,
+    correlated: float | None,
+    selection: Selection,
+) -> WantedGroups:
+    """Check what was asked for before anything is read; members that are categories are checked when they are known."""
+    from excir_dask.kernels.correlation import check_threshold
+
+    if isinstance(groups, str) and groups == "correlation":
+        groups, correlated = None, CORRELATED if correlated is None else correlated
+    if correlated is not None:
+        check_threshold(correlated)
+    sources: list[tuple[str, Mapping[str, Sequence[str]]]] = []
+    if isinstance(groups, str | os.PathLike):
+        sources.append((os.fspath(groups), read_groups(groups)))
+    elif isinstance(groups, Mapping):
+        sources.append(("groups", groups))
+    elif groups is not None:
+        raise UsageError(f"groups are a mapping, a file or 'correlation', not {type(groups).__name__}")
+    for _, mapping in sources:
+        known = {*selection.features, *_categories_named(mapping, selection.categoricals)}
+        check_groups(mapping, sorted(known))
+    if prefix is not None:
+        sources.append((f"the prefixes before '{prefix}'", prefix_groups(selection.features, prefix)))
+    return WantedGroups(combine(*sources), correlated)
+
+
+def all_groups(wanted: WantedGroups, selection: Selection, stats: LakeStats, features: pd.DataFrame) -> Groups:
+    """Every group of a run: vectors and columns of categories are groups by themselves, unless one is called so."""
+    found = dict(wanted.given)
+    by_vector: Groups = {}
+    for feature in selection.features:
+        if feature in selection.vectors:
+            by_vector.setdefault(selection.vectors[feature][0], []).append(feature)
+    natural = [*by_vector.items(), *((c.column, list(c.features)) for c in stats.categories)]
+    for name, members in natural:
+        if name not in found and len(members) > 1:
+            found[name] = members
+    if wanted.correlated is not None:
+        for name, members in _correlated(wanted.correlated, selection, stats, features).items():
+            found[name if name not in found else f"{name} (correlated)"] = members
+    return found
+
+
+def _correlated(threshold: float, selection: Selection, stats: LakeStats, features: pd.DataFrame) -> Groups:
+    from excir_dask.kernels.correlation import correlated_groups, correlation_cost
+
+    assert stats.sample is not None, "scan 1 was not asked for a sample"
+    columns, rows = stats.sample.values.shape
+    if columns >= _MANY:
+        _log.warning("%s", correlation_cost(columns, rows))
+    clusters = correlated_groups(stats.sample.values.T, threshold)
+    return name_by_strength([[selection.features[i] for i in cluster] for cluster in clusters], features)
+
+
+def _categories_named(groups: Mapping[str, Sequence[str]], categoricals: Sequence[str]) -> list[str]:
+    return [
+        member
+        for members in groups.values()
+        if not isinstance(members, str)
+        for member in members
+        if any(member.startswith(f"{column}=") for column in categoricals)
+    ]

@@ -1,0 +1,153 @@
+"""From the arguments of a run to what it reads: where the outputs come from, which columns, which slices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.errors import LakeError, UsageError
+from excir_dask.lake.blocks import Layout
+from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
+from excir_dask.lake.locate import locate
+from excir_dask.lake.pieces import OpenFiles
+from excir_dask.lake.plan import Plan, make_plan
+from excir_dask.lake.sample import Sample
+from excir_dask.lake.schema import Column, describe_columns
+from excir_dask.lake.select import Selection, select
+from excir_dask.lake.snapshot import Snapshot, take_snapshot
+from excir_dask.outputs.checks import check_columns, columns_of_any_type
+from excir_dask.outputs.columns import OutputColumns, output_columns
+
+if TYPE_CHECKING:
+    from excir_dask.outputs.scoring import Model
+
+CALLABLE_OUTPUTS = 4
+"""outputs that a callable is assumed to have when slices are cut: only calling it tells"""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a run's outputs come from: columns of the lake, or a model."""
+
+    columns: OutputColumns
+    """none where a model makes them"""
+    model: Model | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything that a run reads."""
+
+    outputs: Outputs
+    plan: Plan
+    layout: Layout
+    frames: list[Any] | None
+    """pieces of a DataFrame, one a span; None for files"""
+    snapshot: Snapshot | None
+    """of the files; None for a DataFrame"""
+    columns: dict[str, Column]
+    """every column that there is"""
+
+
+def understand_outputs(
+    output: str | Sequence[str] | Mapping[str, str] | None,
+    model: Any,
+    predict_type: str,
+    model_columns: Sequence[str] | None,
+    allow_pickle: bool,
+) -> Outputs:
+    """Exactly one of ``output`` and ``model`` says where the outputs come from."""
+    if (output is None) == (model is None):
+        what = "neither is" if output is None else "both are"
+        raise UsageError(f"give either output= (columns of the lake) or model= (a file or an object); {what} given")
+    if model is None:
+        return Outputs(output_columns(output))
+    from excir_dask.outputs.models import load_model
+
+    loaded = load_model(model, predict_type=predict_type, columns=model_columns, allow_pickle=allow_pickle)
+    return Outputs(OutputColumns((), ()), loaded)
+
+
+def prepare(
+    lake: Any,
+    outputs: Outputs,
+    *,
+    features: str | Sequence[str] | None,
+    weights: str | None,
+    indicators: bool,
+    sample: Sample,
+    budget: int,
+    storage_options: Mapping[str, Any] | None,
+) -> Inputs:
+    """Take stock of a lake and plan how it is read."""
+    if is_pandas(lake) or is_dask(lake):
+        columns = frame_columns(lake)
+        selection = _select(columns, outputs, weights, features, indicators)
+        plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
+        if not frames:
+            raise LakeError("the frame has no rows")
+        return Inputs(outputs, plan, _layout(None, selection, sample), frames, None, columns)
+    if not isinstance(lake, str | os.PathLike | Sequence):
+        raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
+    snapshot = take_snapshot(locate(lake, storage_options))
+    columns = describe_columns(snapshot)
+    selection = _select(columns, outputs, weights, features, indicators)
+    if snapshot.rows == 0:
+        raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
+    layout = _layout(snapshot.location.filesystem, selection, sample)
+    return Inputs(outputs, make_plan(snapshot, selection, budget), layout, None, snapshot, columns)
+
+
+def parse_bytes(budget: int | str) -> int:
+    """Bytes from a number or a text such as ``"64MB"`` or ``"64MiB"``.
+
+    >>> parse_bytes("64MiB")
+    67108864
+    """
+    from dask.utils import parse_bytes as parse
+
+    try:
+        return int(parse(budget))
+    except ValueError as error:
+        raise UsageError(f"'{budget}' is not a number of bytes; write for instance 128MB") from error
+
+
+def _select(
+    columns: Mapping[str, Column],
+    outputs: Outputs,
+    weights: str | None,
+    features: str | Sequence[str] | None,
+    indicators: bool,
+) -> Selection:
+    model = outputs.model
+    if model is None:
+        return select(columns, outputs.columns.columns, weights, features, indicators=indicators)
+    selection = select(
+        columns,
+        (),
+        weights,
+        features,
+        indicators=indicators,
+        model_columns=model.columns or (),
+        any_type=columns_of_any_type(model),
+        model_outputs=CALLABLE_OUTPUTS if model.names is None else len(model.names),
+    )
+    if model.columns is None:
+        return replace(selection, model_columns=selection.features)
+    check_columns(model, {name: columns[name].text for name in model.columns if name in columns})
+    return selection
+
+
+def _layout(filesystem: Any, selection: Selection, sample: Sample) -> Layout:
+    return Layout(
+        filesystem,
+        selection.features,
+        selection.outputs,
+        selection.weight,
+        sample,
+        selection.categoricals,
+        selection.model_columns,
+        OpenFiles(selection.vectors, selection.categoricals),
+    )

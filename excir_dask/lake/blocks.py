@@ -1,0 +1,180 @@
+"""A block: rows that lie in memory together, without those that do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import fs
+
+from excir_dask.errors import DataError
+from excir_dask.lake.pieces import Coded, OpenFiles
+from excir_dask.lake.sample import Sample
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What every slice has in common; travels once, not with every slice."""
+
+    filesystem: fs.FileSystem | None
+    """None for frames"""
+    features: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """columns of the outputs; none where a model makes them"""
+    weight: str | None
+    sample: Sample
+    categoricals: tuple[str, ...] = ()
+    """columns whose categories are counted"""
+    model_columns: tuple[str, ...] = ()
+    """what the model reads, in its order"""
+    open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
+
+    @property
+    def place(self) -> fs.FileSystem:
+        assert self.filesystem is not None, "a frame is not read from files"
+        return self.filesystem
+
+    def only_categories(self, columns: Sequence[str]) -> Layout:
+        """Every row of some columns of categories, and nothing else."""
+        files = OpenFiles(categoricals=columns)
+        return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), (), files)
+
+    @property
+    def fixed(self) -> list[str]:
+        """Columns that every slice reads."""
+        return [*self.outputs, *([self.weight] if self.weight else [])]
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What became of the rows."""
+
+    read: int = 0
+    """rows in the slices"""
+    sampled: int = 0
+    """of those, in the sample"""
+    without_output: int = 0
+    """of those, dropped because an output is missing"""
+    without_weight: int = 0
+    """of the rest, dropped because the weight is missing or zero"""
+
+    @property
+    def used(self) -> int:
+        return self.sampled - self.without_output - self.without_weight
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            self.read + other.read,
+            self.sampled + other.sampled,
+            self.without_output + other.without_output,
+            self.without_weight + other.without_weight,
+        )
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where neighbouring rows come from: what their draws depend on."""
+
+    part: str
+    """path of the file below the lake's root"""
+    row_group: int
+    start: int
+    """first row, in the row group"""
+    rows: int
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model said of the rows of a span that are in the sample."""
+
+    names: tuple[str, ...]
+    """of its outputs"""
+    values: NDArray[np.floating]
+    """(outputs, rows) as the model gave them: float32 takes half of the memory"""
+
+    def __sizeof__(self) -> int:
+        return int(self.values.nbytes) + object.__sizeof__(self)  # dask decides by this what to spill
+
+    def spread(self, keep: Mask | None, rows: int, start: int = 0) -> list[Floats]:
+        """Each output over the rows from ``start`` on of the span, NaN in rows outside the sample."""
+        if keep is None:
+            return list(self.values[:, start : start + rows].astype(np.float64))
+        found = np.full((len(self.names), rows), np.nan)
+        found[:, keep] = self.values[:, start : start + int(np.count_nonzero(keep))]
+        return list(found)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that count, with their outputs; the feature columns follow one by one."""
+
+    counts: RowCounts
+    outputs: Floats
+    """(outputs, rows)"""
+    weights: Floats | None
+    """(rows,)"""
+    columns: Iterator[Floats]
+    """arrays of shape (rows,), one a feature of the slice, in order"""
+    categories: Iterator[Coded]
+    """one a column of categories, in order"""
+    draws: Callable[[], NDArray[np.uint64]]
+    """(rows,) the draw of each row"""
+
+
+def kept(layout: Layout, places: Sequence[RowPlace]) -> Mask | None:
+    """Which rows are in the sample; None: all."""
+    if layout.sample.everything:
+        return None
+    return np.concatenate([layout.sample.keep(p.part, p.row_group, p.rows, p.start) for p in places])
+
+
+def make_block(
+    layout: Layout,
+    places: Sequence[RowPlace],
+    keep: Mask | None,
+    outputs: list[Floats],
+    weights: Floats | None,
+    columns: Iterator[Floats],
+    categories: Iterator[Coded],
+) -> Block:
+    """Leave out the rows that do not count: outside the sample, without an output, without a weight."""
+    rows = sum(place.rows for place in places)
+    sampled = np.ones(rows, dtype=bool) if keep is None else keep
+    complete = sampled.copy()
+    for y in outputs:
+        complete &= np.isfinite(y)
+    used = complete
+    if weights is not None:
+        negative = complete & (weights < 0)
+        if negative.any():
+            ends = np.cumsum([place.rows for place in places])
+            where = places[int(np.searchsorted(ends, negative.argmax(), side="right"))].part
+            raise DataError(f"column '{layout.weight}' (weights) has negative values, for instance in {where}")
+        used = complete & np.isfinite(weights) & (weights > 0)
+    counts = RowCounts(
+        read=rows,
+        sampled=int(np.count_nonzero(sampled)),
+        without_output=int(np.count_nonzero(sampled) - np.count_nonzero(complete)),
+        without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
+    )
+
+    def draws() -> NDArray[np.uint64]:
+        found = np.concatenate([layout.sample.draws(p.part, p.row_group, p.rows, p.start) for p in places])
+        return found[used]
+
+    if counts.used == rows:
+        stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
+        return Block(counts, stacked, weights, columns, categories, draws)
+    return Block(
+        counts,
+        np.reshape([y[used] for y in outputs], (len(outputs), counts.used)),
+        None if weights is None else weights[used],
+        (x[used] for x in columns),
+        (Coded(coded.codes[used], coded.values) for coded in categories),
+        draws,
+    )

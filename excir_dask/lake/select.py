@@ -1,0 +1,208 @@
+"""Which columns a run reads.
+
+A column is used only if every file has it once, as something that becomes a float64, as a vector of such (which stands
+for a feature an element, ``name[i]``), or as categories where those are asked for. What nobody asked for and cannot be
+used is left out and listed; what was asked for by name and cannot be used is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from excir_dask.errors import SchemaError, UsageError, nearest
+from excir_dask.lake.schema import Column
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns that a run reads."""
+
+    features: tuple[str, ...]
+    outputs: tuple[str, ...]
+    weight: str | None
+    left_out: dict[str, str]
+    """columns that nobody asked for and that are not numbers -> reason"""
+    converted: dict[str, str]
+    """columns read as float64 whose stored type is something else -> those types"""
+    vectors: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """features that are an element of a vector column -> that column, which element"""
+    categoricals: tuple[str, ...] = ()
+    """columns whose categories become features of their own"""
+    model_columns: tuple[str, ...] = ()
+    """what the model reads, in its order"""
+    model_outputs: int = 0
+    """outputs of the model, as far as they are known before it is called"""
+    widest: int = 1
+    """elements of the largest vector column that is read: it is decoded as a whole"""
+
+
+def select(
+    columns: Mapping[str, Column],
+    outputs: Sequence[str],
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    *,
+    indicators: bool = False,
+    model_columns: Sequence[str] = (),
+    any_type: Collection[str] = (),
+    model_outputs: int = 0,
+) -> Selection:
+    """Decide which columns are read, or say why they cannot be.
+
+    Parameters
+    ----------
+    columns : mapping
+        As from :func:`describe_columns`.
+    outputs : sequence of str
+        Columns of model outputs.
+    weight : str, optional
+        Column of row weights.
+    features : names or patterns, optional
+        Shell patterns (``temp_*``); one that begins with ``!`` takes columns away again. A vector's name stands for all
+        its elements. Default: the model's columns, or every number that is neither output nor weight.
+    indicators : bool
+        Columns of categories are features too.
+    model_columns : sequence of str
+        Columns that the model reads.
+    any_type : collection of str
+        Those of them that the model takes as they are.
+    model_outputs : int
+        How many outputs it has.
+    """
+    single = _single_columns(columns)
+    reserved = [*outputs, *([weight] if weight else [])]
+    for role, name in [*(("output", name) for name in outputs), *([("weights", weight)] if weight else [])]:
+        _require(columns, name, role)
+    _check_model_columns(single, model_columns, any_type)
+    repeated = sorted({name for name in reserved if reserved.count(name) > 1})
+    if repeated:
+        raise UsageError(f"column '{repeated[0]}' is named twice among outputs and weights; name it once")
+    wanted, by_name = _match(single, _elements_of(columns, features), reserved, list(model_columns) or list(single))
+    left_out: dict[str, str] = {}
+    chosen, categoricals = [], []
+    for name in wanted:
+        column = single[name]
+        as_categories = indicators and column.text
+        if name in by_name or (column.conflicts and (as_categories or column.unusable is None)):
+            _require(single, name, "features", categories=as_categories)
+        if as_categories:
+            categoricals.append(name)
+        elif column.unusable is not None:
+            left_out[name] = column.unusable
+        else:
+            chosen.append(name)
+    if not chosen and not categoricals:
+        raise SchemaError(
+            f"no column is left to explain: {len(columns)} columns, of which {len(left_out)} are not numbers and "
+            f"{len(reserved)} are outputs or weights; check 'features'"
+        )
+    origins = {name: _origin(columns, name) for name in dict.fromkeys([*chosen, *model_columns]) if name not in columns}
+    read = dict.fromkeys(origins[name][0] if name in origins else name for name in [*chosen, *reserved])
+    return Selection(
+        tuple(chosen),
+        tuple(outputs),
+        weight,
+        left_out,
+        converted={name: " and ".join(columns[name].types) for name in read if columns[name].types != ("double",)},
+        vectors=origins,
+        categoricals=tuple(categoricals),
+        model_columns=tuple(model_columns),
+        model_outputs=model_outputs,
+        widest=max((columns[column].elements or 1 for column, _ in origins.values()), default=1),
+    )
+
+
+def _single_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The same with the elements of every vector in its place."""
+    found: dict[str, Column] = {}
+    for name, column in columns.items():
+        if column.elements is None:
+            members = {name: column}
+        else:
+            members = {
+                f"{name}[{i}]": replace(column, name=f"{name}[{i}]", elements=None) for i in range(column.elements)
+            }
+        for member, single in members.items():
+            if member in found or (member in columns and member != name):
+                raise SchemaError(
+                    f"the lake has a column '{member}' and also a vector '{name}' with an element of that name; "
+                    "rename one of them"
+                )
+            found[member] = single
+    return found
+
+
+def _elements_of(columns: Mapping[str, Column], features: str | Sequence[str] | None) -> list[str]:
+    """Patterns with the names of vectors replaced by the names of their elements."""
+    found = []
+    for pattern in [features] if isinstance(features, str) else list(features or []):
+        mark, name = ("!", pattern[1:]) if pattern.startswith("!") and pattern not in columns else ("", pattern)
+        column = columns.get(name)
+        if column is None or column.elements is None:
+            found.append(pattern)
+        else:
+            found += [f"{mark}{name}[{i}]" for i in range(column.elements)]
+    return found
+
+
+def _origin(columns: Mapping[str, Column], element: str) -> tuple[str, int]:
+    name, _, number = element.removesuffix("]").rpartition("[")
+    assert name in columns, element
+    return name, int(number)
+
+
+def _require(columns: Mapping[str, Column], name: str, role: str, categories: bool = False) -> None:
+    """Check that a column can be used as a number, or as categories."""
+    if name not in columns:
+        raise SchemaError(f"column '{name}' ({role}) is not in the lake{nearest(name, columns)}")
+    column = columns[name]
+    if column.conflicts:
+        raise SchemaError(column.conflicts[0])
+    if column.elements is not None:
+        raise SchemaError(f"column '{name}' ({role}) is a vector ({column.types[0]}); name one of its elements")
+    if column.unusable and not (categories and column.text):
+        raise SchemaError(f"column '{name}' ({role}) is {' and '.join(column.types)}: {column.unusable}")
+
+
+def _check_model_columns(columns: Mapping[str, Column], wanted: Sequence[str], any_type: Collection[str]) -> None:
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        unknown = [name for name in columns if name not in wanted]
+        raise SchemaError(
+            f"the model wants {len(wanted)} columns, of which the lake lacks {len(missing)}: {_some(missing)}"
+            f"{nearest(missing[0], unknown)}; the lake has {len(columns)} columns, of which the model does not know "
+            f"{len(unknown)}{': ' if unknown else ''}{_some(unknown)}"
+        )
+    for name in wanted:
+        if name not in any_type or columns[name].conflicts:
+            _require(columns, name, "model")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _match(
+    columns: Mapping[str, Column], patterns: Sequence[str], reserved: Sequence[str], default: list[str]
+) -> tuple[list[str], set[str]]:
+    """Names that the patterns leave (plain names first, as asked for, then lake order), and those named plainly."""
+    keep = [pattern for pattern in patterns if not pattern.startswith("!")]
+    drop = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    plain = [pattern for pattern in keep if pattern in columns or not any(mark in pattern for mark in "*?[")]
+    for name in plain:
+        if name not in columns:
+            raise SchemaError(f"column '{name}' (features) is not in the lake{nearest(name, columns)}")
+        if name in reserved:
+            raise UsageError(f"column '{name}' is asked for as a feature but is also an output or the weights")
+    globs = [pattern for pattern in keep if pattern not in plain]
+    for pattern in [*globs, *drop]:
+        if pattern not in columns and not any(fnmatchcase(name, pattern) for name in columns):
+            raise SchemaError(f"the pattern '{pattern}' (features) matches no column{nearest(pattern, columns)}")
+    if keep:
+        names = list(dict.fromkeys([*plain, *(n for n in columns if any(fnmatchcase(n, glob) for glob in globs))]))
+    else:
+        names = default
+    dropped = {n for n in names for pattern in drop if n == pattern or fnmatchcase(n, pattern)}
+    return [n for n in names if n not in dropped and n not in reserved], set(plain) - dropped

@@ -1,0 +1,68 @@
+"""Does a model fit a lake? Asked before any row is shown to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.errors import ModelError, nearest
+
+if TYPE_CHECKING:
+    from excir_dask.outputs.scoring import Model
+
+
+def known_categories(model: Model) -> dict[str, tuple[Any, ...]]:
+    """Categorical columns of a model whose values it knows."""
+    return {column: values for column, values in model.categories if values is not None}
+
+
+def columns_of_any_type(model: Model) -> set[str]:
+    """Columns that a model takes as the lake has them; the others must be numbers."""
+    if model.kind in ("callable", "scikit-learn") and model.wants == "frame":
+        return set(model.columns or ())
+    return set(known_categories(model))
+
+
+def check_columns(model: Model, is_text: Mapping[str, bool]) -> None:
+    """Refuse a lake that has text where the model knows numbers as categories, or the other way round."""
+    for column, values in known_categories(model).items():
+        wants_text = any(isinstance(value, str) for value in values)
+        if column in is_text and wants_text != is_text[column]:
+            shape = ("text", "numbers") if wants_text else ("numbers", "text")
+            raise ModelError(
+                f"column '{column}' holds categories for {model.source}, and they are {shape[0]} "
+                f"({_some(values)}), but in the lake it holds {shape[1]}; write it as it was in training"
+            )
+
+
+def check_categories(model: Model, found: Mapping[str, Mapping[str, int] | None]) -> None:
+    """Refuse a lake with categories that the model does not know.
+
+    Parameters
+    ----------
+    model : Model
+    found : mapping column -> category -> rows
+        None in place of the categories where there are too many to count.
+    """
+    for column, values in known_categories(model).items():
+        known = {str(value) for value in values}
+        if column not in found:
+            continue
+        counts = found[column]
+        if counts is None:
+            raise ModelError(
+                f"column '{column}' has more different values in the lake than can be counted; {model.source} knows "
+                f"{len(known)}: {_some(values)}"
+            )
+        unknown = {value: rows for value, rows in counts.items() if value not in known}
+        if unknown:
+            first, rows = next(iter(unknown.items()))
+            raise ModelError(
+                f"column '{column}' holds {len(unknown)} categories that {model.source} does not know, for instance "
+                f"'{first}' in {rows:,} rows{nearest(first, known)}; it knows {len(known)}: {_some(values)}. "
+                "Leave those rows out, or train the model with them"
+            )
+
+
+def _some(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
