@@ -40,9 +40,30 @@ def excir() -> None:
 
 @excir.command()
 @click.argument("lake")
-@click.option("--output", "outputs", multiple=True, required=True, help="Column of model outputs; repeat for several.")
+@click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
+@click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file.")
+@click.option(
+    "--predict-type", type=click.Choice(["margin", "probability"]), default="margin", show_default=True,
+    help="What the model is asked for.",
+)  # fmt: skip
+@click.option("--model-columns", help="Comma-separated columns of a model that does not name them, in its order.")
+@click.option("--allow-pickle", is_flag=True, help="Load a pickle or joblib file, which runs the code in it.")
 @click.option("--features", help="Comma-separated names or patterns to explain; '!name' takes columns away.")
+@click.option(
+    "--categoricals", type=click.Choice(["omit", "indicators"]), default="omit", show_default=True,
+    help="Text columns: left out, or one 0/1 feature a category.",
+)  # fmt: skip
+@click.option(
+    "--max-categories", type=click.IntRange(min=1), default=20, show_default=True,
+    help="Categories of a column that are features; the others are one feature together.",
+)  # fmt: skip
 @click.option("--group", "groups", multiple=True, type=_Groups(), help="A group of features; repeat for several.")
+@click.option("--groups", "groups_file", type=click.Path(), help="YAML or JSON file of groups: name: [features].")
+@click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP.")
+@click.option("--group-correlated", type=float, metavar="R", help="Find groups with rank correlations of at least R.")
+@click.option(
+    "--group-rows", type=click.IntRange(min=2), default=5000, show_default=True, help="Rows that groups are found in."
+)
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample.")
@@ -67,7 +88,8 @@ def excir() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
 def explain(
-    lake: str, outputs: Sequence[str], features: str | None, groups: Sequence[tuple[str, list[str]]],
+    lake: str, outputs: Sequence[str], model_columns: str | None, features: str | None,
+    groups: Sequence[tuple[str, list[str]]], groups_file: str | None,
     threads: int | None, out: str | None, overwrite: bool, top: int, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Rank the features of LAKE by their co-movement with a model's output.
@@ -76,6 +98,8 @@ def explain(
 
     \b
     excir explain lake/ --output pred
+    excir explain lake/ --model model.ubj --group-correlated 0.9 --out result/
+    excir explain lake/ --model model.ubj --groups result/groups.yaml
     excir explain lake/ --output pred --group engine=rpm,torque --out result/
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
@@ -85,16 +109,19 @@ def explain(
     from excir_dask import display
     from excir_dask.explain import explain as run
     from excir_dask.explanation import check_target
+    from excir_dask.grouping import combine, read_groups
 
     if out is not None:
         check_target(out, overwrite)
     _unique([name for name, _ in groups])
+    given = [("--group", dict(groups)), *([(groups_file, read_groups(groups_file))] if groups_file else [])]
     with dask.config.set({} if threads is None else {"num_workers": threads}):
         explanation = run(
             lake,
-            output=outputs[0] if len(outputs) == 1 else list(outputs),
-            features=None if features is None else [name.strip() for name in features.split(",")],
-            groups=dict(groups),
+            output=outputs[0] if len(outputs) == 1 else list(outputs) or None,
+            model_columns=_names(model_columns),
+            features=_names(features),
+            groups=combine(*given),
             **options,
         )
     if out is not None:
@@ -130,7 +157,7 @@ def plan(
     found = survey(
         lake,
         outputs=list(outputs),
-        features=None if features is None else [name.strip() for name in features.split(",")],
+        features=_names(features),
         weights=weights,
         budget=budget,
     )
@@ -177,6 +204,10 @@ def main() -> NoReturn:
 def _fail(error: ExcirError) -> NoReturn:
     click.echo(f"excir: {error}", err=True)
     sys.exit(error.exit_code)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _unique(names: Sequence[str]) -> None:

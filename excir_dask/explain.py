@@ -32,7 +32,7 @@ from excir_dask.tables import RANK_BY, feature_table, group_table
 if TYPE_CHECKING:
     from distributed import Client
 
-CATEGORICALS = ("leave out", "indicators")
+CATEGORICALS = ("omit", "indicators")
 
 
 def explain(
@@ -44,7 +44,7 @@ def explain(
     model_columns: Sequence[str] | None = None,
     allow_pickle: bool = False,
     features: str | Sequence[str] | None = None,
-    categoricals: str = "leave out",
+    categoricals: str = "omit",
     max_categories: int = 20,
     groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
     group_prefix: str | None = None,
@@ -80,7 +80,7 @@ def explain(
     features : names or shell patterns, optional
         Columns to explain; a pattern that begins with ``!`` takes columns away, and a vector's name stands for all
         its elements. Default: the model's columns, or every number.
-    categoricals : {"leave out", "indicators"}
+    categoricals : {"omit", "indicators"}
         What becomes of text and dictionary columns: with indicators each category is a 0/1 feature, and the column is
         a group.
     max_categories : int

@@ -61,7 +61,7 @@ def understand_outputs(
     """Exactly one of ``output`` and ``model`` says where the outputs come from."""
     if (output is None) == (model is None):
         what = "neither is" if output is None else "both are"
-        raise UsageError(f"give either output= (columns of the lake) or model= (a file or an object); {what} given")
+        raise UsageError(f"name output columns (--output) or give a model (--model), one of the two; {what} given")
     if model is None:
         return Outputs(output_columns(output))
     from excir_dask.outputs.models import load_model

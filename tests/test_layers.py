@@ -40,7 +40,7 @@ ALLOWED = {
     },
     "survey": {"lake", "inputs"},
     "demo": {"explain", "explanation", "display"},
-    "cli": {"explain", "explanation", "display", "survey", "demo", "version"},
+    "cli": {"explain", "explanation", "display", "grouping", "survey", "demo", "version"},
     "__init__": {"explain", "explanation", "version"},
     "errors": set(),
     "version": set(),
