@@ -26,7 +26,7 @@ def test_tables_have_the_documented_columns(explanation):
     ]  # fmt: skip
     assert explanation.groups.columns.tolist() == [
         "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
-        "numerator", "denominator", "members",
+        "numerator", "denominator", "flag", "members",
     ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ ALLOWED = {
     "outputs": set(),
     "graph": {"kernels", "lake", "outputs"},
     "tables": {"kernels"},
+    "grouping": {"kernels", "tables"},
     "display": {"explanation"},
     "explanation": {"kernels", "tables", "display", "report"},
     "report": {"explanation", "display", "demo"},
