@@ -35,7 +35,9 @@ class Explanation:
         none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
         ``cir``, ``center_bound`` the most that approximate centres can have changed it.
     groups : DataFrame
-        A row per output and group.
+        A row per output and group. ``cir`` weighs members by their own scale, ``cir_scaled`` all alike;
+        ``strength_unsigned`` is what strength would be if all members moved the same way. ``flag`` says where members
+        cancel or their scales differ more than tenfold.
     outputs : DataFrame
         A row per output: its centre, quartiles and rows.
     facts : dict
