@@ -9,7 +9,7 @@ from scipy.spatial.distance import squareform
 from scipy.stats import rankdata, spearmanr
 
 from excir_dask.errors import DataError, UsageError
-from excir_dask.kernels import correlation
+from excir_dask.kernels import correlation, spearman
 from excir_dask.kernels.correlation import Cost, correlated_groups, correlation_cost, linkage_bytes
 from excir_dask.kernels.spearman import MOST_ROWS, RankedColumns, doubled_ranks
 
@@ -132,6 +132,17 @@ def test_order_of_rows_does_not_matter():
     assert found
     for _ in range(5):
         assert correlated_groups(rng.permutation(X), 0.8) == found
+
+
+def test_correlations_are_the_same_bit_for_bit_in_whatever_order_they_are_summed():
+    rng = np.random.default_rng(0)
+    X = chained(rng, 5000, 30)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    seen = set()
+    for _ in range(4):
+        ranked = RankedColumns.of(rng.permutation(X))
+        seen.add(spearman.correlation(ranked.block(slice(0, 20)), ranked.block(slice(0, 30))).tobytes())
+    assert len(seen) == 1
 
 
 def test_a_threshold_of_one_takes_equal_orders_only():
