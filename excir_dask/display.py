@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
+
+from excir_dask.cells import bar, cells, fill, fit, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -11,7 +14,16 @@ if TYPE_CHECKING:
     from excir_dask.explanation import Explanation
 
 _ARROWS = {1: "▲", -1: "▼", 0: "·"}
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+NAME, GROUP, MEMBER = 40, 26, 24
+"""cells of a name that are shown: a feature's, a group's, and a member's beside it"""
+MEMBERS = 8
+"""members of a group that are shown, the strongest ones"""
+LINE = 80
+"""cells that the lines of groups keep to"""
+_MEANING = {
+    "members cancel": "members move against each other and cancel (compare strength with unsigned)",
+    "scales differ": "members' scales differ more than tenfold, and the largest decides cir (scaled weighs all alike)",
+}
 
 
 def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
@@ -20,13 +32,13 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
     for output in explanation.outputs["output"]:
         table = explanation.of(output)
         lines.append(f"{output}: feature ranking by {explanation.facts['settings']['rank_by']}")
-        lines += _rows(table.head(k), "feature", width)
+        lines += _rows(table.head(k), width)
         if len(table) > k:
             lines.append(f"  ... and {len(table) - k} more")
         groups = explanation.groups[explanation.groups["output"] == output]
         if len(groups):
             lines += ["", f"{output}: groups"]
-            lines += _rows(groups.head(k), "group", width)
+            lines += _group_rows(groups.head(k), table, width)
             if len(groups) > k:
                 lines.append(f"  ... and {len(groups) - k} more")
         lines.append("")
@@ -39,12 +51,11 @@ def html(explanation: Explanation, k: int = 15) -> str:
     """The same as a fragment of HTML that inherits the notebook's colours."""
     parts = [f"<div style='font-size:90%'><p>{escape(headline(explanation))}</p>"]
     for output in explanation.outputs["output"]:
-        for kind, table in (
-            ("feature", explanation.of(output)),
-            ("group", explanation.groups.query("output == @output")),
-        ):
-            if len(table):
-                parts.append(_html_table(table, kind, str(output), k))
+        features = explanation.of(output)
+        groups = explanation.groups[explanation.groups["output"] == output]
+        parts.append(_html_table(features, None, str(output), k))
+        if len(groups):
+            parts.append(_html_table(groups, features, str(output), k))
     parts.append("<p>▲ moves with the output, ▼ against it; the bar is strength = |2 cir − 1|.</p>")
     parts += [f"<p>{escape(note)}</p>" for note in notes(explanation)]
     return "".join(parts) + "</div>"
@@ -85,45 +96,69 @@ def notes(explanation: Explanation) -> list[str]:
         names = list(dict.fromkeys(table["feature"]))
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         found.append(f"note: {flag}: {shown}")
+    for flag, meaning in _MEANING.items():
+        if any(flag in flags for flags in explanation.groups["flag"]):
+            found.append(f"note: [{flag}] {meaning}")
     return found
 
 
-def _rows(table: pd.DataFrame, kind: str, width: int) -> list[str]:
-    longest = min(max([len(kind), *(len(name) for name in table[kind])]), 40)
-    last = "stderr" if kind == "feature" else "scaled"
-    lines = [f"  {'rank':>4}  {kind:<{longest}}    {'cir':>7}  {last:>7}  strength"]
+def _rows(table: pd.DataFrame, width: int) -> list[str]:
+    """Features, a line each."""
+    longest = _longest(table["feature"], NAME)
+    lines = [f"  {'rank':>4}  {fit('feature', longest)}    {'cir':>7}  {'stderr':>7}  strength"]
     for row in table.to_dict("records"):
-        name = row[kind] if len(row[kind]) <= longest else row[kind][: longest - 1] + "…"
-        extra = row["stderr"] if kind == "feature" else row["cir_scaled"]
-        flag = f"  [{row['flag']}]" if row.get("flag") else ""
-        if row.get("strength_unsigned", 0.0) > row["strength"] + 0.05:
-            flag = f"  [members cancel: {row['strength_unsigned']:.3f} unsigned]"
+        flag = f"  [{row['flag']}]" if row["flag"] else ""
         lines.append(
-            f"  {row['rank']:>4}  {name:<{longest}}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  {extra:>7.4f}  "
-            f"{bar(row['strength'], width)} {row['strength']:.3f}{flag}"
+            f"  {row['rank']:>4}  {fit(row['feature'], longest)}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  "
+            f"{row['stderr']:>7.4f}  {bar(row['strength'], width)} {row['strength']:.3f}{flag}"
         )
     return lines
 
 
-def bar(share: float, width: int) -> str:
-    """A bar of block characters, ``width`` wide at 1.
+def _group_rows(table: pd.DataFrame, features: pd.DataFrame, width: int) -> list[str]:
+    """Groups, a line each with its members under it."""
+    longest = _longest(table["group"], GROUP)
+    lines = [f"  {'rank':>4}  {fit('group', longest)}    {'cir':>7}  {'scaled':>7}  {'unsigned':>8}  strength"]
+    width = min(width, LINE - 46 - longest)  # 46 cells are taken by the numbers
+    for row, members in zip(table.to_dict("records"), _members(table, features), strict=True):
+        lines.append(
+            f"  {row['rank']:>4}  {fit(row['group'], longest)}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  "
+            f"{row['cir_scaled']:>7.4f}  {row['strength_unsigned']:>8.3f}  {bar(row['strength'], width)} "
+            f"{row['strength']:.3f}"
+        )
+        words = [f"{_ARROWS[direction]} {short(name, MEMBER)}" for name, direction in members[:MEMBERS]]
+        words += [f"... and {len(members) - MEMBERS:,} more"] if len(members) > MEMBERS else []
+        words += [f"[{row['flag']}]"] if row["flag"] else []
+        lines += [" " * 8 + line for line in fill(words, LINE - 8)]
+    return lines
 
-    >>> bar(0.5, 8)
-    '████    '
-    """
-    full, rest = divmod(round(share * width * 8), 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+def _members(groups: pd.DataFrame, features: pd.DataFrame) -> list[list[tuple[str, int]]]:
+    """Of each group the members with their directions, the strongest first."""
+    directions = dict(zip(features["feature"], features["direction"], strict=True))
+    strengths = dict(zip(features["feature"], features["strength"], strict=True))
+    return [
+        [(name, directions[name]) for name in sorted(members, key=strengths.__getitem__, reverse=True)]
+        for members in groups["members"]
+    ]
 
 
-def _html_table(table: pd.DataFrame, kind: str, output: str, k: int) -> str:
-    last = "stderr" if kind == "feature" else "cir_scaled"
+def _longest(names: Iterable[str], most: int) -> int:
+    return min(max([len("feature"), *map(cells, names)]), most)
+
+
+def _html_table(table: pd.DataFrame, features: pd.DataFrame | None, output: str, k: int) -> str:
+    """Features, or groups with their members if the features are given too."""
+    kind, last = ("feature", "stderr") if features is None else ("group", "cir_scaled")
+    titles = ["rank", kind, "", "cir", last, "strength"] + ([] if features is None else ["unsigned", "members"])
     left = "style='text-align:left'"
-    head = "".join(f"<th {left}>{title}</th>" for title in ("rank", kind, "", "cir", last, "strength"))
-    rows = []
-    for row in table.head(k).to_dict("records"):
+    head = "".join(f"<th {left}>{title}</th>" for title in titles)
+    shown, rows = table.head(k), []
+    members = [] if features is None else _members(shown, features)
+    for place, row in enumerate(shown.to_dict("records")):
         colour = "#2b7bba" if row["direction"] >= 0 else "#d1603d"
         shape = f"background:{colour};height:0.8em;width:{row['strength'] * 12:.2f}em;display:inline-block"
-        cells = [
+        entries = [
             f"{row['rank']}",
             escape(row[kind]),
             _ARROWS[row["direction"]],
@@ -131,7 +166,11 @@ def _html_table(table: pd.DataFrame, kind: str, output: str, k: int) -> str:
             f"{row[last]:.4f}",
             f"<div style='{shape}'></div> {row['strength']:.3f}",
         ]
-        rows.append("<tr>" + "".join(f"<td {left}>{cell}</td>" for cell in cells) + "</tr>")
+        if members:
+            words = [f"{_ARROWS[direction]}&nbsp;{escape(name)}" for name, direction in members[place][:MEMBERS]]
+            words += [f"... and {row['size'] - MEMBERS:,} more"] if row["size"] > MEMBERS else []
+            words += [f"<i>{row['flag']}</i>"] if row["flag"] else []
+            entries += [f"{row['strength_unsigned']:.3f}", " ".join(words)]
+        rows.append("<tr>" + "".join(f"<td {left}>{cell}</td>" for cell in entries) + "</tr>")
     more = f"<p>... and {len(table) - k} more</p>" if len(table) > k else ""
-    title = "features" if kind == "feature" else "groups"
-    return f"<p><b>{escape(output)}</b>: {title}</p><table><tr>{head}</tr>{''.join(rows)}</table>{more}"
+    return f"<p><b>{escape(output)}</b>: {kind}s</p><table><tr>{head}</tr>{''.join(rows)}</table>{more}"

@@ -19,6 +19,7 @@ from excir_dask.tables import group_table
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMAT = "excir-explanation"
 VERSION = 1
@@ -35,7 +36,9 @@ class Explanation:
         none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
         ``cir``, ``center_bound`` the most that approximate centres can have changed it.
     groups : DataFrame
-        A row per output and group.
+        A row per output and group. ``cir`` weighs members by their own scale, ``cir_scaled`` all alike;
+        ``strength_unsigned`` is what strength would be if all members moved the same way. ``flag`` says where members
+        cancel or their scales differ more than tenfold.
     outputs : DataFrame
         A row per output: its centre, quartiles and rows.
     facts : dict
@@ -77,6 +80,38 @@ class Explanation:
         from excir_dask.report.plots import ranking
 
         return ranking(self, k, output, ax)
+
+    def heatmap(
+        self,
+        shape: tuple[int, int] = (8, 8),
+        outputs: str | Sequence[str] | None = None,
+        features: Sequence[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Figure:
+        """Maps of features that form a grid (pixels, sensors), a panel for each output (needs matplotlib).
+
+        All panels have one scale, symmetric about 0.5; features that do not vary are hatched.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Rows and columns of the grid.
+        outputs : str or list of str, optional
+            Default: all of them.
+        features : list of str, optional
+            Names row by row, from the upper left. Default: all features as people count, ``pixel_2`` before
+            ``pixel_10``.
+        path : path, optional
+            Where to save the picture: .png, .svg or .pdf.
+
+        Returns
+        -------
+        Figure
+            A notebook shows it; ``pyplot`` does not know it.
+        """
+        from excir_dask.report.maps import heatmap
+
+        return heatmap(self, shape, outputs, features, path)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the explanation to a folder, which appears whole or not at all.

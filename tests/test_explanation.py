@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from excir_dask import Explanation, explain
+from excir_dask.cells import cells
 from excir_dask.errors import LakeError, UsageError
+from excir_dask.tables import group_table
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def test_tables_have_the_documented_columns(explanation):
     ]  # fmt: skip
     assert explanation.groups.columns.tolist() == [
         "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
-        "numerator", "denominator", "members",
+        "numerator", "denominator", "flag", "members",
     ]  # fmt: skip
 
 
@@ -118,3 +120,85 @@ def test_the_html_escapes_names(explanation):
     assert "&lt;b&gt;" in html
     assert "<b></td>" not in html
     assert html.count("<table>") == 4
+
+
+@pytest.fixture
+def machine(synchronous):
+    """Sensors whose directions, scales and names are set: 12 in all, 2 of them constant."""
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(500)
+    noise = 0.3 * rng.standard_normal((500, 8))
+    frame = pd.DataFrame({f"with{j}": y + (j + 1) * noise[:, j] for j in range(8)})
+    frame = frame.assign(**{"against": -y, "温度センサー": 50 * y, "idle": 1.0, "off": 2.0, "y": y})
+    groups = {
+        "alike": ["idle", "with1", "with0"],
+        "cancel": ["against", "with0"],
+        "scales": ["温度センサー", "with0"],
+        "both": [
+            "温度センサー",
+            "against",
+            "with0",
+            "with1",
+            "with2",
+            "with3",
+            "with4",
+            "with5",
+            "with6",
+            "with7",
+            "idle",
+        ],
+        "still": ["idle", "off"],
+    }
+    return explain(frame, output="y", groups=groups)
+
+
+def test_groups_that_mislead_are_flagged(machine, tmp_path):
+    flags = machine.groups.set_index("group")["flag"].to_dict()
+    # the wide one outweighs all others in 'both', so that little cancels there
+    assert flags == {
+        "alike": "", "cancel": "members cancel", "scales": "scales differ", "both": "scales differ", "still": "",
+    }  # fmt: skip
+    assert [row["flag"] for row in json.loads(machine.to_json())["groups"]] == machine.groups["flag"].tolist()
+    assert Explanation.load(machine.save(tmp_path / "out")).groups["flag"].tolist() == machine.groups["flag"].tolist()
+
+
+def test_a_group_that_cancels_and_has_many_scales_has_both_flags(machine):
+    assert machine.regroup({"g": ["温度センサー", "against", "with0"]}).groups["flag"].tolist() == ["scales differ"]
+    features = machine.features.assign(
+        scale=machine.features["scale"].where(machine.features["feature"] != "with0", 99)
+    )
+    flags = group_table(features, {"g": ["against", "with0", "idle"]})["flag"].tolist()
+    assert flags == ["members cancel, scales differ"]
+
+
+def test_the_text_shows_members_by_strength_with_their_directions(machine):
+    text = str(machine)
+    assert "        ▲ with0  ▲ with1  · idle\n" in text
+    assert "        ▼ against  ▲ with0  [members cancel]\n" in text
+    assert "        · idle  · off\n" in text
+    assert "... and 3 more  [scales differ]" in text
+    assert "note: [members cancel] members move against each other" in text
+    assert "note: [scales differ] members' scales differ" in text
+    assert "note: [" not in str(machine.regroup({"alike": ["with0", "with1"]}))
+
+
+def test_lines_of_groups_keep_to_80_cells_whatever_the_names(machine):
+    long = {"温度" * 30: ["温度センサー", "with0"], "x" * 100: list(machine.of()["feature"])}
+    lines = str(machine.regroup(long)).split("y: groups\n")[1].split("\n\n")[0].splitlines()
+    assert len(lines) > 4
+    assert max(map(cells, lines)) <= 80
+    columns = {cells(line[: line.index("0.")]) for line in lines[1:] if "0." in line}
+    assert len(columns) == 1
+
+
+def test_wide_names_do_not_shift_the_columns(machine):
+    rows = [line for line in str(machine).split("y: groups")[0].splitlines() if "0." in line]
+    assert len(rows) == 12
+    assert len({cells(line[: max(line.find(arrow) for arrow in "▲▼·")]) for line in rows}) == 1
+
+
+def test_the_html_shows_members_and_flags(machine):
+    html = machine._repr_html_()
+    assert "▼&nbsp;against ▲&nbsp;with0 <i>members cancel</i></td>" in html
+    assert "... and 3 more <i>scales differ</i>" in html
+    assert "<th style='text-align:left'>unsigned</th>" in html

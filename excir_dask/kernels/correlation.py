@@ -176,7 +176,7 @@ class Cost:
         """
         return (
             f"finding groups among {self.columns:,} columns takes about {max(self.seconds, 1.0):,.0f} s and "
-            f"{self.bytes / 1e9:,.1f} GB on the client"
+            f"{max(self.bytes / 1e9, 0.1):,.1f} GB on the client"
         )
 
 

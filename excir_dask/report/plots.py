@@ -106,7 +106,7 @@ def _axes(ax: Axes | None, height: float) -> Axes:
 
 def _frame(ax: Axes, names: Iterable[str], cir: Any, far: Any) -> None:
     """Names on the left, scores on the right, the same scale on both sides of 0.5."""
-    labels = [_short(name) for name in names]
+    labels = [short(name) for name in names]
     half = next((width for width in (0.05, 0.1, 0.2, 0.3, 0.4) if np.max(far) <= width), 0.5)
     ax.set_xlim(0.5 - half, 0.5 + half)
     ax.set_ylim(len(labels) - 0.4, -0.6)
@@ -135,7 +135,7 @@ def _frame(ax: Axes, names: Iterable[str], cir: Any, far: Any) -> None:
 
 def _title(ax: Axes, output: str, line: str) -> None:
     """What is explained, and under it how much of what is shown."""
-    title = f"Co-movement with {_short(output)}"
+    title = f"Co-movement with {short(output)}"
     ax.set_title(title, loc="left", pad=40, fontsize=13, fontweight="bold", color=INK, parse_math=False)
     _above(ax, 0.0, (0, 25), line, "left", MUTED)
 
@@ -156,7 +156,7 @@ def _name_extremes(ax: Axes, inside: pd.DataFrame, place: int) -> None:
         cir = scores[name]
         share = (cir - low) / (high - low)
         ax.annotate(
-            _short(name), (cir, place), xytext=(0, points), textcoords="offset points", va="center",
+            short(name), (cir, place), xytext=(0, points), textcoords="offset points", va="center",
             ha="left" if share < 0.15 else "right" if share > 0.85 else "center", fontsize=8, color=MUTED,
             parse_math=False, zorder=6, bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5},
         )  # fmt: skip
@@ -166,5 +166,6 @@ def _colours(table: pd.DataFrame) -> list[str]:
     return [COLOURS[direction] for direction in table["direction"]]
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
+    """A name as it is shown on a plot."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
