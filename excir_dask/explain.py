@@ -17,7 +17,7 @@ from excir_dask.explanation import Explanation
 from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.slices import LakeStats
-from excir_dask.groups import all_groups, understand_groups
+from excir_dask.group_choice import all_groups, understand_groups
 from excir_dask.inputs import Outputs, parse_bytes, prepare, understand_outputs
 from excir_dask.kernels.centers import LEVELS, center_errors, centers, concatenate
 from excir_dask.kernels.scores import score

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.grouping import write_groups
 from excir_dask.tables import group_table
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ class Explanation:
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the explanation to a folder, which appears whole or not at all.
 
-        ``features.parquet`` and ``groups.parquet`` hold the tables, ``explanation.json`` everything that is the same
-        when the run is repeated (byte for byte), ``manifest.json`` the rest.
+        ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups as a later run takes
+        them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
+        ``manifest.json`` the rest.
         """
         target = check_target(folder, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,6 +128,10 @@ class Explanation:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
+            if len(self.groups):
+                first = self.groups[self.groups["output"] == self.groups["output"].iloc[0]]
+                named = sorted(zip(first["group"], first["members"], strict=True))
+                write_groups(dict(named), made / "groups.yaml", "groups of this explanation; a later run may use them")
             files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(made.iterdir())}
             manifest = {**self.provenance, "files": files}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")

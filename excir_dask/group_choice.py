@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from excir_dask.errors import UsageError
 from excir_dask.graph.slices import LakeStats
 from excir_dask.grouping import Groups, combine, name_by_strength, prefix_groups, read_groups
@@ -86,7 +88,7 @@ def _correlated(threshold: float, selection: Selection, stats: LakeStats, featur
     assert stats.sample is not None, "scan 1 was not asked for a sample"
     columns, rows = stats.sample.values.shape
     if columns >= _MANY:
-        _log.warning("%s", correlation_cost(columns, rows))
+        _log.warning("%s", correlation_cost(columns, rows, missing=bool(np.isnan(stats.sample.values).any())))
     clusters = correlated_groups(stats.sample.values.T, threshold)
     return name_by_strength([[selection.features[i] for i in cluster] for cluster in clusters], features)
 
