@@ -1,0 +1,213 @@
+"""XGBoost models: files in UBJ or JSON, boosters, and the scikit-learn wrappers."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.errors import ModelError
+from excir_dask.outputs.encode import encode
+from excir_dask.outputs.naming import Asked, class_names, numbered, settle_columns
+from excir_dask.outputs.scoring import Model, Predictor, Scored, digest
+from excir_dask.outputs.xgboost_files import EXPECTED, check_xgboost_file
+
+# the value of these objectives is a probability; multi:softmax gives labels, so its margins are transformed here
+PROBABILITIES = ("binary:logistic", "reg:logistic", "multi:softprob", "multi:softmax")
+# the margin of these is the prediction itself; others have a link between the two, such as the logarithm
+IDENTITY = (
+    "reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror",
+)  # fmt: skip
+
+
+def from_file(content: bytes, asked: Asked) -> Model:
+    """A model from the bytes of a file. One that the scikit-learn wrapper saved stops at its best iteration."""
+    check_xgboost_file(content, asked.source)
+    booster = _open(content, asked.source)
+    wrapped = booster.attr("scikit_learn")
+    if wrapped is None:
+        return _model(booster, asked)
+    # XGBClassifier takes the labels 0, 1, ... and no others
+    classes = numbered(max(2, _classes(booster))) if "classifier" in wrapped else None
+    return _model(booster, asked, classes, _best_iteration(booster))
+
+
+def from_object(model: Any, asked: Asked) -> Model:
+    """A model from a Booster, which uses all of its trees, or from a wrapper, which stops at its best iteration."""
+    import xgboost
+
+    if isinstance(model, xgboost.Booster):
+        return _model(model, asked)
+    if not isinstance(model, xgboost.XGBModel):
+        raise ModelError(f"{asked.source} is no Booster and no XGBModel; pass one of those, or a file that it saved")
+    try:
+        booster = model.get_booster()
+    except Exception as error:
+        raise ModelError(f"{asked.source} is not fitted; call fit first") from error
+    missing = None if model.missing is None or np.isnan(model.missing) else float(model.missing)
+    return _model(booster, asked, getattr(model, "classes_", None), _best_iteration(booster), missing)
+
+
+def predictor(model: Model) -> Predictor:
+    """Open the payload: a function from a block to the outputs."""
+    options = dict(model.options)
+    booster = _open(model.payload, model.source)
+    names, rounds = model.names or (), (0, options["rounds"])
+    missing = np.nan if options["missing"] is None else options["missing"]
+    own_softmax = model.predict_type == "probability" and options["objective"] == "multi:softmax"
+    predict_type = "value" if model.predict_type == "probability" and not own_softmax else "margin"
+    lock = threading.Lock()
+
+    def score(data: Any) -> Scored:
+        matrix = encode(model, data, "float32") if model.wants == "frame" else data
+        if options["booster"] == "gblinear":  # has no inplace_predict, and is not safe in two threads
+            with lock:
+                values = _predict_linear(booster, matrix, predict_type, missing)
+        else:
+            values = booster.inplace_predict(
+                matrix, iteration_range=rounds, predict_type=predict_type, missing=missing,
+                validate_features=False, strict_shape=True,
+            )  # fmt: skip
+        return names, np.ascontiguousarray((_softmax(values) if own_softmax else values).T)
+
+    return score
+
+
+def _model(
+    booster: Any, asked: Asked, classes: Any = None, best: int | None = None, missing: float | None = None
+) -> Model:
+    payload = bytes(booster.save_raw("ubj"))
+    booster = _open(payload, asked.source)  # a copy: the caller's keeps its number of threads
+    config = json.loads(booster.save_config())["learner"]
+    objective, kind = config["objective"]["name"], config["gradient_booster"]["name"]
+    if asked.predict_type == "probability" and objective not in PROBABILITIES:
+        raise ModelError(
+            f"{asked.source} has the objective {objective}, which gives no probabilities; use predict_type='margin'"
+        )
+    known = tuple(booster.feature_names) if booster.feature_names else None
+    columns = settle_columns(known, booster.num_features(), asked)
+    categories = _categories(booster, columns)
+    outputs = _count_outputs(booster, len(columns), kind, asked.source)
+    return Model(
+        kind="xgboost",
+        payload=payload,
+        sha256=asked.sha256 or digest(payload),
+        columns=columns,
+        categories=categories,
+        names=_names(booster, objective, asked, classes, outputs),
+        predict_type=asked.predict_type,
+        wants="frame" if any(values is not None for _, values in categories) else "float32",
+        details=(("objective", objective), ("booster", kind), *_size(booster, config, kind, best)),
+        source=asked.source,
+        options=(
+            ("rounds", 0 if best is None or kind == "gblinear" else best + 1),  # 0: all of them
+            ("missing", missing),
+            ("objective", objective),
+            ("booster", kind),
+        ),
+    )
+
+
+def _open(content: bytes, source: str) -> Any:
+    import xgboost
+
+    try:
+        booster = xgboost.Booster({"nthread": 1, "verbosity": 0})
+        booster.load_model(bytearray(content))
+        booster.set_param({"nthread": 1, "device": "cpu"})
+    except Exception as error:  # XGBoostError, and UnicodeDecodeError from its messages
+        raise ModelError(f"{source} cannot be loaded: {_first_line(error)}; expected {EXPECTED}") from error
+    return booster
+
+
+def _predict_linear(booster: Any, matrix: NDArray[Any], predict_type: str, missing: float) -> NDArray[Any]:
+    import xgboost
+
+    data = xgboost.DMatrix(matrix, missing=missing, nthread=1)
+    found = booster.predict(data, output_margin=predict_type == "margin", validate_features=False, strict_shape=True)
+    return np.asarray(found)
+
+
+def _count_outputs(booster: Any, width: int, kind: str, source: str) -> int:
+    """Outputs of one row of missing values, which also shows that the model can predict at all."""
+    row = np.full((1, width), np.nan, np.float32)
+    try:
+        if kind == "gblinear":
+            return int(_predict_linear(booster, row, "margin", np.nan).shape[1])
+        found = booster.inplace_predict(row, predict_type="margin", validate_features=False, strict_shape=True)
+    except Exception as error:
+        raise ModelError(f"{source} was loaded but cannot predict: {_first_line(error)}") from error
+    return int(found.size)
+
+
+def _names(booster: Any, objective: str, asked: Asked, classes: Any, outputs: int) -> tuple[str, ...]:
+    written = booster.attr("classes")
+    if written is not None:
+        classes = _json_list(written) or classes
+    classifies = objective.startswith("multi:") or (outputs == 1 and objective.startswith("binary:"))
+    if classifies and classes is not None:  # several outputs of another objective are targets, not classes
+        named = class_names(classes, outputs)
+        if named is None:
+            raise ModelError(
+                f"{asked.source} has {outputs} outputs, which its classes do not fit: {', '.join(map(str, classes))}"
+            )
+        return named
+    if outputs > 1:
+        return numbered(outputs)
+    if objective.startswith("rank:"):
+        return ("score",)
+    return ("prediction",) if objective in IDENTITY else (asked.predict_type,)
+
+
+def _categories(booster: Any, columns: tuple[str, ...]) -> tuple[tuple[str, tuple[Any, ...] | None], ...]:
+    types = booster.feature_types or []
+    places = [place for place, kind in enumerate(types) if kind == "c"]
+    if not places:
+        return ()
+    values: list[tuple[Any, ...] | None] = [None] * len(columns)
+    if hasattr(booster, "get_categories"):  # since 3.1; a model of an earlier version knows only codes
+        found = booster.get_categories(export_to_arrow=True)
+        if not found.empty():
+            values = [None if array is None else tuple(array.to_pylist()) for _, array in found.to_arrow()]
+    return tuple((columns[place], values[place]) for place in places)
+
+
+def _size(booster: Any, config: dict[str, Any], kind: str, best: int | None) -> tuple[tuple[str, Any], ...]:
+    if kind == "gblinear":
+        return ()
+    part = config["gradient_booster"]
+    trees = int(part.get("gbtree", part)["gbtree_model_param"]["num_trees"])
+    rounds = booster.num_boosted_rounds()
+    used = rounds if best is None else min(best + 1, rounds)
+    return (("rounds", used), ("trees", trees * used // rounds if rounds else 0), ("trees_in_model", trees))
+
+
+def _best_iteration(booster: Any) -> int | None:
+    best = booster.attr("best_iteration")
+    return None if best is None else int(best)
+
+
+def _classes(booster: Any) -> int:
+    return int(json.loads(booster.save_config())["learner"]["learner_model_param"]["num_class"])
+
+
+def _json_list(text: str) -> list[Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None  # somebody else's attribute of that name
+    return found if isinstance(found, list) else None
+
+
+def _softmax(margins: NDArray[Any]) -> NDArray[Any]:
+    powers = np.exp(margins - margins.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"^\[[^]]*\] \S+:\d+: ", "", line)
