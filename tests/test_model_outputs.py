@@ -1,6 +1,7 @@
 """explain(model=...) against a lake whose outputs were written beforehand."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xgboost as xgb
+from distributed import Client
 from oracle import write_lake
 from processes import dask_processes
 from sklearn import datasets
@@ -20,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from excir_dask import explain
 from excir_dask.errors import ModelError, SchemaError, UsageError
 from excir_dask.graph.run import LocalRunner
+from excir_dask.graph.scans import Scans
 from excir_dask.graph.store import SpillingStore
 
 ROWS = 1200
@@ -150,16 +153,22 @@ class Counting:
         return sum(map(int, self.log.read_text().split()))
 
 
+LONG = 30_000
+
+
+def long_lake(folder: Path) -> Path:
+    """Many spans. A gap at the quartile asks for a closer look, and trimming for a further scan: four scans in all."""
+    rng = np.random.default_rng(0)
+    a = np.where(rng.random(LONG) < 0.25, 0.0, 100.0) + rng.random(LONG)
+    return write_lake(folder, pd.DataFrame({"a": a, "b": rng.standard_normal(LONG)}), 4, 2000)
+
+
 @pytest.mark.parametrize("centering", ["midhinge", "trimmed"])
 def test_each_row_is_shown_to_the_model_once_however_many_scans_there_are(tmp_path, centering):
-    rng = np.random.default_rng(0)
-    # a gap at the quartile asks for a closer look, and trimming for a further scan: four scans in all
-    a = np.where(rng.random(30_000) < 0.25, 0.0, 100.0) + rng.random(30_000)
-    frame = pd.DataFrame({"a": a, "b": rng.standard_normal(30_000)})
-    lake = write_lake(tmp_path / "lake", frame, 4, 2000)
     counting = Counting(tmp_path / "log")
-    explain(lake, model=counting, centering=centering, budget="1MiB")
-    assert counting.rows == 30_000
+    found = explain(long_lake(tmp_path / "lake"), model=counting, centering=centering, budget="1MiB")
+    assert found.provenance["slices"] > 3
+    assert counting.rows == LONG
 
 
 def test_only_sampled_rows_are_shown_to_the_model(tmp_path):
@@ -171,12 +180,34 @@ def test_only_sampled_rows_are_shown_to_the_model(tmp_path):
 
 @pytest.mark.cluster
 def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path):
-    lake = lake_of(table(), tmp_path / "lake", files=6)
+    lake = long_lake(tmp_path / "lake")
     counting = Counting(tmp_path / "log")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import this file
     with dask_processes(workers=2) as address:
         explain(lake, model=counting, budget="1MiB", scheduler=address)
-    assert counting.rows == ROWS
+    assert counting.rows == LONG
+
+
+@pytest.mark.cluster
+def test_outputs_of_a_worker_that_dies_between_the_scans_are_made_again(tmp_path, monkeypatch):
+    lake = long_lake(tmp_path / "lake")
+    counting = Counting(tmp_path / "log")
+    here = explain(lake, model=counting, budget="1MiB")
+    counting.log.unlink()
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    sums = Scans.sums
+
+    def after_a_death(scans: Scans, *arguments: object) -> object:
+        client = scans.runner.client
+        victim = max(client.has_what().items(), key=lambda held: len(held[1]))[0]
+        client.submit(os._exit, 1, workers=[victim], allow_other_workers=False, retries=0, pure=False)
+        return sums(scans, *arguments)
+
+    monkeypatch.setattr(Scans, "sums", after_a_death)
+    with dask_processes(2, "--nthreads", "1", "--nanny") as address, Client(address, set_as_default=False) as client:
+        there = explain(lake, model=counting, budget="1MiB", scheduler=client)
+    assert there.to_json() == here.to_json()
+    assert counting.rows > LONG, "what the dead worker held was scored again"
 
 
 def test_kept_outputs_go_to_disk_beyond_the_limit_and_come_back(tmp_path, monkeypatch):
