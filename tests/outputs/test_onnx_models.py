@@ -20,13 +20,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from excir_dask.errors import ModelError
 from excir_dask.outputs.models import load_model
 
+OPSET = {"": 17, "ai.onnx.ml": 3}  # what the oldest onnxruntime that is allowed knows
 COLUMNS = ["a", "b", "c"]
 
 
 def export(path, estimator, X, zipmap=None, **options):
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     chosen = {**({} if zipmap is None else {"zipmap": zipmap}), **options}
-    found = to_onnx(estimator, X[:1], options={id(last): chosen} if chosen else None)
+    found = to_onnx(estimator, X[:1], options={id(last): chosen} if chosen else None, target_opset=OPSET)
     path.write_bytes(found.SerializeToString())
     return path
 
@@ -103,7 +104,9 @@ def test_columns_come_from_the_argument_or_the_metadata(tmp_path, complete, bina
 
 def test_one_input_for_each_column_names_them(tmp_path, complete, target):
     estimator = make_pipeline(StandardScaler(), LinearRegression()).fit(complete, target)
-    found = to_onnx(estimator, initial_types=[(name, FloatTensorType([None, 1])) for name in COLUMNS])
+    found = to_onnx(
+        estimator, initial_types=[(name, FloatTensorType([None, 1])) for name in COLUMNS], target_opset=OPSET
+    )
     (tmp_path / "m.onnx").write_bytes(found.SerializeToString())
     model = load_model(tmp_path / "m.onnx")
     assert (model.columns, model.wants) == (("a", "b", "c"), "float32")
@@ -115,7 +118,7 @@ def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
     encoder = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")
     estimator = make_pipeline(encoder, LinearRegression()).fit(frame, target)
     types = [("a", FloatTensorType([None, 1])), ("word", StringTensorType([None, 1]))]
-    (tmp_path / "m.onnx").write_bytes(to_onnx(estimator, initial_types=types).SerializeToString())
+    (tmp_path / "m.onnx").write_bytes(to_onnx(estimator, initial_types=types, target_opset=OPSET).SerializeToString())
     model = load_model(tmp_path / "m.onnx")
     assert (model.columns, model.wants, model.names) == (("a", "word"), "frame", None)
     check(model, frame, estimator.predict(frame), ("prediction",))
