@@ -13,7 +13,7 @@ from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -116,7 +116,7 @@ def test_one_input_for_each_column_names_them(tmp_path, complete, target):
 def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
     frame = complete.assign(word=table["word"].astype(object))[["a", "word"]]
     encoder = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")
-    estimator = make_pipeline(encoder, LinearRegression()).fit(frame, target)
+    estimator = make_pipeline(encoder, Ridge()).fit(frame, target)
     types = [("a", FloatTensorType([None, 1])), ("word", StringTensorType([None, 1]))]
     (tmp_path / "m.onnx").write_bytes(to_onnx(estimator, initial_types=types, target_opset=OPSET).SerializeToString())
     model = load_model(tmp_path / "m.onnx")
