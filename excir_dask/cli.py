@@ -66,6 +66,10 @@ def excir() -> None:
 )
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use.")
+@click.option(
+    "--sampling", type=click.Choice(["rows", "row-groups"]), default="rows", show_default=True,
+    help="Draw each row, or whole row groups, which saves reading the others.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample.")
 @click.option(
     "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge", show_default=True,
