@@ -20,21 +20,51 @@ CONNECT_TIMEOUT = "10s"
 def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
     """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
     if isinstance(scheduler, str):
-        from distributed import Client
-
-        _check_address(scheduler)
-        try:
-            client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(
-                f"no scheduler answers at {scheduler} ({error}); "
-                "start one with 'dask scheduler', or leave the address out"
-            ) from error
-        with client:
+        with _connect(scheduler) as client:
             yield ClusterRunner(client, progress)
         return
     active = scheduler if scheduler is not None else _active_client()
     yield LocalRunner(progress) if active is None else ClusterRunner(active, progress)
+
+
+@contextmanager
+def client_for(scheduler: str | Client | None) -> Iterator[Client]:
+    """A client for what runs on a cluster only; (None) without an active client, of a cluster inside this process.
+
+    That cluster is one worker with all threads: it starts in 0.1 s, opens no port and leaves no process behind.
+    """
+    active = scheduler if scheduler is not None else _active_client()
+    if isinstance(active, str):
+        with _connect(active) as client:
+            yield client
+    elif active is not None:
+        yield active
+    else:
+        import dask
+        from dask.system import CPU_COUNT
+        from distributed import Client, LocalCluster
+
+        # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
+        with (
+            LocalCluster(
+                n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
+                dashboard_address=None, memory_limit=0,
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):  # fmt: skip
+            yield client
+
+
+def _connect(address: str) -> Client:
+    from distributed import Client
+
+    _check_address(address)
+    try:
+        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or leave the address out"
+        ) from error
 
 
 def _check_address(address: str) -> None:

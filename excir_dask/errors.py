@@ -30,6 +30,10 @@ class DataError(LakeError):
     """The data themselves break a rule, for instance a negative weight."""
 
 
+class ModelError(ExcirError):
+    """The model cannot be used as asked."""
+
+
 class ReadError(LakeError):
     """Reading a file failed in a way that may pass, such as a broken connection."""
 

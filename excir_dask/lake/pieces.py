@@ -98,6 +98,12 @@ class PieceReader:
                 table = self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
         return self._arrays(names, table, self.rows)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column as it is stored, for what is not a number."""
+        with naming(self.piece):
+            table = self.file.read_row_groups(list(self.piece.row_groups), columns=[name], use_threads=False)
+        return table.column(name)
+
     def batches(self, names: Sequence[str], rows: int) -> Iterator[list[Floats]]:
         inside = [name for name in names if name not in self.keys]
         groups = list(self.piece.row_groups)

@@ -24,6 +24,8 @@ class Sample:
 
     fraction: float = 1.0
     seed: int = 0
+    stream: str = ""
+    """draws of another stream are independent of these: a validation set, for instance"""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.fraction <= 1.0:
@@ -42,8 +44,8 @@ class Sample:
         """
         if self.everything:
             return np.ones(rows, dtype=bool)
-        text = f"{self.seed}\0{part}\0{row_group}".encode()
-        key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
+        text = f"{self.seed}\0{part}\0{row_group}" + (f"\0{self.stream}" if self.stream else "")
+        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
         skip = start % _PER_COUNT
         draws = np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]
         return draws < np.uint64(min(int(self.fraction * 2.0**64), 2**64 - 1))
