@@ -24,9 +24,10 @@ ALLOWED = {
     "clusters": {"graph"},
     "explain": {"kernels", "lake", "outputs", "graph", "tables", "explanation", "clusters", "version"},
     "survey": {"lake", "explain"},
-    "demo": {"explain", "explanation", "display"},
-    "cli": {"explain", "explanation", "display", "survey", "demo", "version"},
-    "__init__": {"explain", "explanation", "version"},
+    "training": {"lake", "graph", "clusters", "explain", "version"},
+    "demo": {"explain", "explanation", "display", "training"},
+    "cli": {"explain", "explanation", "display", "survey", "training", "demo", "version"},
+    "__init__": {"explain", "explanation", "training", "version"},
     "errors": set(),
     "version": set(),
 }

@@ -57,21 +57,23 @@ class Boosting:
         self.watch = Watch(client, workers, progress)
         self.token = token
         self.partitions: list[Future] = []
-        self.held: list[Future] = []
 
     def read(self, spans: Sequence[Sequence[Piece]], recipe: Recipe) -> list[Shape]:
         """Read every span on its worker, where it stays; returns what became of its rows."""
         sizes = [sum(sum(piece.rows) for piece in pieces) for pieces in spans]
-        workers = self.watch.workers
+        places = [self.watch.workers[i] for i in place(sizes, len(self.watch.workers))]
+        self.watch.workers = list(dict.fromkeys(places))  # the others may come and go
         shared = self.client.submit(_same, recipe, key=f"excir-train-recipe-{self.token}")
         shapes = []
-        for i, (pieces, at) in enumerate(zip(spans, place(sizes, len(workers)), strict=True)):
-            here: dict[str, Any] = {"workers": [workers[at].address], "pure": False}
+        for i, (pieces, worker) in enumerate(zip(spans, places, strict=True)):
+            here: dict[str, Any] = {"workers": [worker.address], "pure": False}
             name = f"excir-train-read-{self.token}-{i}"
             self.partitions.append(self.client.submit(read_partition, pieces, shared, key=name, **here))
             name = f"excir-train-shape-{self.token}-{i}"
             shapes.append(self.client.submit(shape, self.partitions[-1], key=name, **here))
         self.watch.wait(shapes, sizes, "reading rows")
+        # read anew elsewhere if a worker is lost: XGBoost then sees that it is, and gives its locks back
+        self.client.run_on_scheduler(_loosen, keys=[future.key for future in self.partitions])
         return list(self.client.gather(shapes))
 
     def train(
@@ -95,11 +97,9 @@ class Boosting:
         def matrix(part: str, ref: Any = None) -> Any:
             X, y = (self._array(part, name, rows[part], len(features)) for name in ("X", "y"))
             w = self._array(part, "w", rows[part], 1) if weighted else None
-            made = dxgb.DaskQuantileDMatrix(
+            return dxgb.DaskQuantileDMatrix(
                 self.client, X, y, weight=w, feature_names=list(features), max_bin=params.get("max_bin"), ref=ref
             )
-            self.held += [future for futures in made.worker_map.values() for future in futures]
-            return made
 
         def work() -> Any:
             train = matrix("train")
@@ -119,7 +119,7 @@ class Boosting:
             if advance:
                 self.client.subscribe_topic(topic, lambda event: advance(event[1]["round"], event[1]["text"]))
             try:
-                found = self.watch.call(work, lambda: self.client.run(stop, self.token, wait=False))
+                found = self.watch.call(work, lambda: self.client.run(stop, self.token))
             finally:
                 if advance:
                     with suppress(Exception):
@@ -131,13 +131,6 @@ class Boosting:
                 for part, metrics in found["history"].items()
             },
         )
-
-    def release(self) -> None:
-        """Let go of the rows."""
-        with suppress(Exception):  # the cluster may be gone
-            self.client.cancel([*self.partitions, *self.held], force=True)
-        self.partitions.clear()
-        self.held.clear()
 
     def _array(self, part: str, name: str, rows: Sequence[int], width: int) -> Any:
         """A dask array of one set's matrix, labels or weights: a block for each partition that has rows of the set."""
@@ -160,6 +153,11 @@ class Boosting:
 
 def _same(recipe: Recipe) -> Recipe:
     return recipe
+
+
+def _loosen(dask_scheduler: Any, keys: Sequence[str]) -> None:
+    for key in keys:
+        dask_scheduler.tasks[key].loose_restrictions = True
 
 
 def _pick(partition: Any, part: str, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from excir_dask.errors import ModelError, SchemaError, UsageError
+from excir_dask.errors import ModelError, SchemaError, UsageError, nearest
 from excir_dask.training.labels import LabelValues, Target
 
 _OPTIONS = {
@@ -106,8 +106,14 @@ def rehearse(params: Mapping[str, Any], features: Sequence[str], target: Target,
 
 def model_error(error: Exception) -> ModelError:
     """XGBoost's message without its place in the source and its stack."""
-    text = str(error).split("\nStack trace:")[0]
-    text = re.sub(r"^\[\d+:\d+:\d+\] \S+:\d+: ", "", text.strip())
+    text = re.sub(r"^\[\d+:\d+:\d+\] \S+:\d+: ", "", str(error).split("\nStack trace:")[0].strip())
+    objective = re.search(r"Unknown objective function: `(.*)`", text)
+    if objective:
+        known = re.findall(r"Objective candidate: (\S+)", text)
+        return ModelError(
+            f"objective '{objective[1]}' is not one of XGBoost's{nearest(objective[1], known)} "
+            f"({', '.join(sorted(known))})"
+        )
     return ModelError(f"XGBoost cannot train: {' '.join(text.split())}")
 
 

@@ -60,6 +60,41 @@ class Training:
 
         return xgboost.Booster(model_file=bytearray(self.model))
 
+    def summary(self) -> dict[str, Any]:
+        """What most readers want to know, as plain values."""
+        return {
+            "objective": self.objective,
+            "classes": list(self.classes),
+            "features": len(self.features),
+            "rows": self.rows,
+            "metric": self.metric,
+            **{part: metrics[self.metric][self.best_iteration] for part, metrics in self.history.items()},
+            "best_iteration": self.best_iteration,
+            "rounds": len(self.history["train"][self.metric]),
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        found = self.summary()
+        classes = f" ({len(self.classes)} classes: {', '.join(self.classes[:8])})" if self.classes else ""
+        lines = [
+            f"objective   {self.objective}{classes if len(self.classes) <= 8 else classes[:-1] + ', ...)'}",
+            f"features    {len(self.features):,}",
+            f"rows        {self.rows['train']:,} to train on, {self.rows['validation']:,} to validate with",
+            *(
+                f"left out    {self.rows[f'without_{what}']:,} rows without a {what}"
+                for what in ("label", "weight")
+                if self.rows[f"without_{what}"]
+            ),
+            f"{self.metric:<11} "
+            + ", ".join(f"{found[part]:.6g} on {part} rows" for part in ("validation", "train") if part in found),
+            f"best round  {self.best_iteration + 1} of {found['rounds']}",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Training:
         """Write the model (``.ubj`` or ``.json``), and beside it ``<stem>.training.json`` with all that is known of it.
 

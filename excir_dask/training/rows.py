@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ class Recipe:
     sample: Sample
     split: Sample | None
     """rows kept by it are the validation rows; None without validation"""
-    open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,9 @@ def read_partition(pieces: Sequence[Piece], recipe: Recipe) -> Partition:
 
 def _read(pieces: Sequence[Piece], recipe: Recipe) -> Partition:
     with ExitStack() as stack:
-        readers = [stack.enter_context(recipe.open_files.borrow(piece, recipe.filesystem)) for piece in pieces]
+        files = OpenFiles()
+        stack.callback(files.close)
+        readers = [stack.enter_context(files.borrow(piece, recipe.filesystem)) for piece in pieces]
         sides = [_side(reader, recipe) for reader in readers]
         counts = sum((side.counts for side in sides), Counts())
         width = len(recipe.features)

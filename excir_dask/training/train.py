@@ -56,8 +56,8 @@ def train(
     """Train an XGBoost model on the rows of a lake.
 
     The rows used must fit into the memory of the workers together, at 4 bytes a value; ``fraction`` makes them fewer.
-    The same lake, arguments, number of workers and threads of each give the same model, byte for byte. With other
-    numbers sums are taken in another order, and splits that are equally good up to rounding may come out otherwise.
+    The same lake, arguments, number of workers and threads of each give the same model, byte for byte. Other numbers
+    give another model of the same quality: XGBoost merges the edges of its bins from what each worker holds.
 
     Parameters
     ----------
@@ -132,13 +132,10 @@ def train(
         rehearse(full, selection.features, target, found)
         recipe = Recipe(snapshot.location.filesystem, selection.features, target, weights, sample, split)
         boosting = Boosting(client, workers, token, progress)
-        try:
-            shapes = boosting.read(spans, recipe)
-            counts = _check_rows(shapes, target, validation)
-            stopping = early_stopping if validation else 0
-            boosted = boosting.train(shapes, selection.features, weights is not None, full, rounds, stopping)
-        finally:
-            boosting.release()
+        shapes = boosting.read(spans, recipe)
+        counts = _check_rows(shapes, target, validation)
+        stopping = early_stopping if validation else 0
+        boosted = boosting.train(shapes, selection.features, weights is not None, full, rounds, stopping)
     check_unchanged(snapshot)
 
     settings = {

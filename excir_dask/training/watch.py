@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _POLL = 0.5
 """seconds between two looks at the workers"""
 
+_PATIENCE = 30.0
+"""seconds that a training has to end when nobody wants it any more: most often the rest of one round"""
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -40,7 +43,12 @@ class Worker:
 
 def workers_of(client: Client) -> list[Worker]:
     """The cluster's workers in the order of their ranks."""
-    found = client.run(_describe)
+    try:
+        found = client.run(_describe)
+    except OSError as error:
+        raise ClusterError(f"a worker was lost before the training began ({error}); run again") from error
+    except Exception as error:  # what a worker raises arrives as text where it does not know our modules
+        raise UsageError(f"workers fail with {error}; install the packages of this machine there") from error
     if not found:
         raise ClusterError(f"the cluster at {client.scheduler.address} has no workers; start some and run again")
     return sorted((Worker(rank, address, memory) for address, (rank, memory) in found.items()), key=lambda w: w.rank)
@@ -102,9 +110,10 @@ class Watch:
                 if not outcome.done():
                     self.check()
         finally:
-            if not outcome.done():
-                with suppress(Exception):  # the cluster may be gone
-                    stop()
+            if not outcome.done() and self.client.status == "running":
+                threading.Thread(target=stop, daemon=True).start()
+                with suppress(TimeoutError):  # XGBoost locks its workers: give it time to unlock them
+                    outcome.exception(timeout=_PATIENCE)
         error = outcome.exception()
         if error is not None:
             raise self.translated(error) from error
