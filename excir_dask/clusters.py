@@ -51,6 +51,7 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
 
         # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
         with (
+            dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
             LocalCluster(
                 n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
                 memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,

@@ -112,7 +112,7 @@ class Boosting:
                 return dxgb.train(
                     self.client, params, train, rounds, evals=evals, early_stopping_rounds=early_stopping or None,
                     verbose_eval=False, callbacks=[Report(self.token, topic if advance else None)],
-                    **_tracker(self.client),
+                    coll_cfg=_tracker(self.client),
                 )  # fmt: skip
 
         with bar(self.watch.progress, rounds, "training") as advance:
@@ -165,14 +165,8 @@ def _pick(partition: Any, part: str, name: str) -> Any:
     return getattr(rows, name)
 
 
-def _tracker(client: Client) -> dict[str, Any]:
+def _tracker(client: Client) -> Any:
     """Where the workers meet: those of a cluster inside this process do so at an address that every machine has."""
-    import inspect
-
-    from xgboost import dask as dxgb
-
-    if not client.scheduler.address.startswith("inproc:") or "coll_cfg" not in inspect.signature(dxgb.train).parameters:
-        return {}
     from xgboost.collective import Config
 
-    return {"coll_cfg": Config(tracker_host_ip="127.0.0.1")}
+    return Config(tracker_host_ip="127.0.0.1") if client.scheduler.address.startswith("inproc:") else None
