@@ -6,6 +6,8 @@
 
 from excir_dask.explain import explain
 from excir_dask.explanation import Explanation
+from excir_dask.training.result import Training
+from excir_dask.training.train import train
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "__version__", "explain"]
+__all__ = ["Explanation", "Training", "__version__", "explain", "train"]

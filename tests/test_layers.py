@@ -42,9 +42,10 @@ ALLOWED = {
         "clusters",
     },
     "survey": {"lake", "inputs"},
-    "demo": {"explain", "explanation", "display"},
-    "cli": {"explain", "explanation", "display", "grouping", "survey", "demo", "version"},
-    "__init__": {"explain", "explanation", "version"},
+    "training": {"lake", "graph", "clusters", "inputs", "version"},
+    "demo": {"explain", "explanation", "display", "training"},
+    "cli": {"explain", "explanation", "display", "grouping", "survey", "training", "demo", "version"},
+    "__init__": {"explain", "explanation", "training", "version"},
     "errors": set(),
     "version": set(),
 }

@@ -210,7 +210,8 @@ def sum_slice(
         if piece.lead:
             for k, y in enumerate(block.outputs):
                 below[k] = count_below(y, outputs.thresholds[k], side)
-        found = co_movement(block.columns, side, mine, below, counted=piece.lead)
+        # how a frame is cut says nothing about its rows
+        found = co_movement(block.columns, side, mine, below, counted=piece.lead and frame is None)
         others = None
         if piece.lead:
             expanded = (

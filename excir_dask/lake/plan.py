@@ -148,6 +148,25 @@ def make_plan(
     )
 
 
+def whole_rows(snapshot: Snapshot, selection: Selection, budget: int, value: int = _VALUE) -> list[tuple[Piece, ...]]:
+    """Spans of rows for who needs all columns of a row at once; a row group larger than the budget is one by itself.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    selection : Selection
+    budget : int
+        Bytes that the features, outputs and weights of a span may take.
+    value : int
+        Bytes of one value.
+    """
+    if budget < 2**20:
+        raise UsageError(f"the slice budget is {budget} bytes; it must be at least 1 MiB")
+    row = value * (len(selection.features) + len(selection.outputs) + 1)
+    size = min(budget, max(row * snapshot.rows // _LEAST_SLICES, _SMALL_SLICE))
+    return list(_spans(snapshot, selection, max(size // row, 1), Sample().row_groups(snapshot.files)))
+
+
 def column_blocks(features: int) -> list[tuple[int, int]]:
     """Ranges of columns of about equal width, none wider than ``BLOCK_COLUMNS``.
 

@@ -37,6 +37,8 @@ class Sample:
     """"rows": each row is drawn; "row-groups": whole row groups are, and the others are not read at all"""
     above: float = 0.0
     """share whose rows are left out again: what a smaller sample has is not drawn a second time"""
+    stream: str = ""
+    """draws of another stream are independent of these: a validation set, for instance"""
 
     def __post_init__(self) -> None:
         if self.by not in SAMPLING:
@@ -103,8 +105,8 @@ class Sample:
 
     def draws(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.uint64]:
         """The draws of those rows, uniform over all 64-bit numbers: a row is kept if its draw is small enough."""
-        text = f"{self.seed}\0{part}\0{row_group}".encode()
-        key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
+        text = f"{self.seed}\0{part}\0{row_group}" + (f"\0{self.stream}" if self.stream else "")
+        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
         skip = start % _PER_COUNT
         return np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]
 
