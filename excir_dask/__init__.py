@@ -6,6 +6,7 @@
 
 from excir_dask.explain import explain
 from excir_dask.explanation import Explanation
+from excir_dask.transfer.agreement import compare
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "__version__", "explain"]
+__all__ = ["Explanation", "__version__", "compare", "explain"]

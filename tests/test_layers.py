@@ -22,6 +22,7 @@ ALLOWED = {
     "display": {"explanation", "cells"},
     "explanation": {"grouping", "kernels", "tables", "display", "report"},
     "report": {"explanation", "display", "cells", "demo"},
+    "transfer": {"kernels", "explanation", "display", "cells"},
     "clusters": {"graph"},
     "inputs": {"lake", "outputs"},
     "grouping": {"kernels"},
@@ -41,8 +42,8 @@ ALLOWED = {
     },
     "survey": {"lake", "inputs"},
     "demo": {"explain", "explanation", "display"},
-    "cli": {"explain", "explanation", "display", "grouping", "survey", "demo", "version"},
-    "__init__": {"explain", "explanation", "version"},
+    "cli": {"explain", "explanation", "display", "grouping", "survey", "demo", "transfer", "version"},
+    "__init__": {"explain", "explanation", "transfer", "version"},
     "errors": set(),
     "version": set(),
 }
