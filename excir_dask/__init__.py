@@ -8,6 +8,7 @@ from excir_dask.explain import explain
 from excir_dask.explanation import Explanation
 from excir_dask.training.result import Training
 from excir_dask.training.train import train
+from excir_dask.transfer.agreement import compare
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "Training", "__version__", "explain", "train"]
+__all__ = ["Explanation", "Training", "__version__", "compare", "explain", "train"]

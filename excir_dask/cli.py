@@ -27,6 +27,20 @@ class _Groups(click.ParamType):
         return name.strip(), names
 
 
+class _Fraction(click.ParamType):
+    """A number, or auto."""
+
+    name = "FLOAT|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        if value == "auto":
+            return "auto"
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="excir")
 def excir() -> None:
@@ -37,6 +51,7 @@ def excir() -> None:
     excir plan lake/                             what would be read, and what is wrong with it
     excir train lake/ --label y --out model.ubj  train an XGBoost model on a lake
     excir explain lake/ --output pred            rank the features of a lake
+    excir compare full/ sample/                  how far two saved explanations agree
     """
 
 
@@ -67,11 +82,23 @@ def excir() -> None:
     "--group-rows", type=click.IntRange(min=2), default=5000, show_default=True, help="Rows that groups are found in."
 )
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
-@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use.")
 @click.option(
-    "--sampling", type=click.Choice(["rows", "row-groups"]), default="rows", show_default=True,
-    help="Draw each row, or whole row groups, which saves reading the others.",
+    "--fraction", type=_Fraction(), default=1.0, show_default=True,
+    help="Share of the rows to use, or 'auto' for as many as the target takes.",
 )  # fmt: skip
+@click.option(
+    "--sampling", type=click.Choice(["rows", "row-groups"]),
+    help="Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
+)  # fmt: skip
+@click.option(
+    "--target-jaccard", type=float, default=0.9, show_default=True,
+    help="With --fraction auto: Jaccard of the top features with those of all rows.",
+)  # fmt: skip
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True,
+    help="With --fraction auto: probability that the target is met.",
+)  # fmt: skip
+@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="How many features the top has.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample.")
 @click.option(
     "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge", show_default=True,
@@ -108,6 +135,7 @@ def explain(
     excir explain lake/ --model model.ubj --groups result/groups.yaml
     excir explain lake/ --output pred --group engine=rpm,torque --out result/
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
+    excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
     """
     import dask
@@ -225,6 +253,29 @@ def train(
     else:
         click.echo(str(training))
         click.echo(f"\nTry next:\n  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}")
+
+
+@excir.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+def compare(a: str, b: str, k: int, top: int, as_json: bool) -> None:
+    """Say how far explanation B agrees with explanation A.
+
+    A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (and what chance gives),
+    Spearman, Kendall and nDCG@k, shape by Procrustes, affine and KL residuals, scores by their standard errors.
+
+    \b
+    excir compare full/ sample/
+    excir compare january/ february/ --k 20 --json
+    """
+    from excir_dask.transfer import words
+    from excir_dask.transfer.agreement import compare as run
+
+    found = run(a, b, k)
+    click.echo(json.dumps(found.to_dict(top), allow_nan=False) if as_json else words.text(found, top))
 
 
 @excir.command()

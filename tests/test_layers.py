@@ -22,6 +22,7 @@ ALLOWED = {
     "display": {"explanation", "cells"},
     "explanation": {"grouping", "kernels", "tables", "display", "report"},
     "report": {"explanation", "display", "cells", "demo"},
+    "transfer": {"kernels", "explanation", "display", "cells"},
     "clusters": {"graph"},
     "inputs": {"lake", "outputs"},
     "grouping": {"kernels"},
@@ -44,8 +45,8 @@ ALLOWED = {
     "survey": {"lake", "inputs"},
     "training": {"lake", "graph", "clusters", "inputs", "version"},
     "demo": {"explain", "explanation", "display", "training"},
-    "cli": {"explain", "explanation", "display", "grouping", "survey", "training", "demo", "version"},
-    "__init__": {"explain", "explanation", "training", "version"},
+    "cli": {"explain", "explanation", "display", "grouping", "survey", "training", "transfer", "demo", "version"},
+    "__init__": {"explain", "explanation", "training", "transfer", "version"},
     "errors": set(),
     "version": set(),
 }
