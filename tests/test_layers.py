@@ -46,6 +46,7 @@ ALLOWED = {
     "training": {"lake", "graph", "clusters", "inputs", "version"},
     "demo": {"explain", "explanation", "display", "training"},
     "cli": {"explain", "explanation", "display", "grouping", "survey", "training", "transfer", "demo", "version"},
+    "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},
     "errors": set(),
     "version": set(),
