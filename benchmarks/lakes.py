@@ -57,6 +57,11 @@ def _speed(rows: int) -> Tables:
         yield table(1, part, size, 50), 2**20  # pyarrow's own row groups
 
 
+def _groups(rows: int) -> Tables:
+    for content, _ in _speed(rows):
+        yield content, 2**17
+
+
 def _wide(rows: int) -> Tables:
     yield table(2, 0, rows, 10_000), 2**20
 
@@ -74,14 +79,16 @@ def _large_groups(rows: int) -> Tables:
 
 LAKES: dict[str, tuple[Callable[[int], Tables], int]] = {
     "speed": (_speed, 4_000_000),
+    "groups": (_groups, 4_000_000),
     "wide": (_wide, 20_000),
     "many": (_many, 3_000_000),
     "large-groups": (_large_groups, 16_000_000),
 }
 """name -> generator and the rows it is asked for by default
 
-``speed``: 50 columns in 8 files; ``wide``: 10,000 columns in one file; ``many``: 20 columns in files of 1,000 rows;
-``large-groups``: 20 columns in files that are single row groups of 320 MB.
+``speed``: 50 columns in 8 files; ``groups``: the same in smaller row groups, four a file; ``wide``: 10,000 columns in
+one file; ``many``: 20 columns in files of 1,000 rows; ``large-groups``: 20 columns in files that are single row groups
+of 320 MB.
 """
 
 

@@ -102,7 +102,7 @@ def _summarise_rows(x: Floats, with_total: bool) -> ColumnSummary:
     rows = int(x.size)
     low, high = (float(x.min()), float(x.max())) if rows else (np.inf, -np.inf)
     if not (np.isfinite(low) and np.isfinite(high)):  # NaN spreads to both
-        x = x[np.isfinite(x)]
+        x = x.take(np.flatnonzero(np.isfinite(x)))  # a mask takes ten times as long as places
         low, high = (float(x.min()), float(x.max())) if x.size else (np.inf, -np.inf)
     n = int(x.size)
     if n == 0:

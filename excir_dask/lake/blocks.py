@@ -193,12 +193,13 @@ def make_block(
     if counts.used == rows:
         stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
         return Block(counts, stacked, weights, columns, categories, draws, edges)
+    rows_used = np.flatnonzero(used)  # taking places is ten times as fast as a mask
     return Block(
         counts,
-        np.reshape([y[used] for y in outputs], (len(outputs), counts.used)),
-        None if weights is None else weights[used],
-        (x[used] for x in columns),
-        (Coded(coded.codes[used], coded.values) for coded in categories),
+        np.reshape([y.take(rows_used) for y in outputs], (len(outputs), counts.used)),
+        None if weights is None else weights.take(rows_used),
+        (x.take(rows_used) for x in columns),
+        (Coded(coded.codes.take(rows_used), coded.values) for coded in categories),
         draws,
         edges,
     )

@@ -44,14 +44,15 @@ def read_rows(piece: Slice, layout: Layout, wants: str, budget: int, frame: Any 
 
 def _whole(piece: Slice, layout: Layout, dtype: np.dtype[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:
     """A matrix filled a column at a time, the fastest way to decode."""
-    found = np.empty((len(layout.model_columns), piece.rows if keep is None else np.count_nonzero(keep)), dtype)
+    places = None if keep is None else np.flatnonzero(keep)
+    found = np.empty((len(layout.model_columns), piece.rows if places is None else places.size), dtype)
     with ExitStack() as stack, np.errstate(over="ignore"):
         readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.pieces]
         at_once = columns_at_once(layout, readers)
         filled = 0
         for names in read_batches(layout.model_columns, layout, at_once):
             for x in read_together(readers, names):
-                found[filled] = x if keep is None else x[keep]
+                found[filled] = x if places is None else x.take(places)
                 filled += 1
     return np.ascontiguousarray(found.T)
 
