@@ -61,8 +61,12 @@ def facts(inputs: Inputs, stats: LakeStats, row_groups: int, names: Sequence[str
     }
 
 
-def provenance(inputs: Inputs, bytes_read: float, began: float) -> dict[str, Any]:
-    """What may differ between two runs with the same result; ``began`` by the performance counter."""
+def provenance(inputs: Inputs, bytes_read: float, resumed: int | None, began: float) -> dict[str, Any]:
+    """What may differ between two runs with the same result.
+
+    ``resumed`` are the states that an earlier run left in the checkpoint (None without one); ``began`` is when the run
+    began, by the performance counter.
+    """
     model = inputs.outputs.model
     packages = [
         "dask",
@@ -86,6 +90,7 @@ def provenance(inputs: Inputs, bytes_read: float, began: float) -> dict[str, Any
         "slices": sum(1 for _ in inputs.plan.slices()),
         "budget": inputs.plan.budget,
         "bytes_read": int(bytes_read),
+        "resumed_states": resumed,
         "seconds": round(time.perf_counter() - began, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {

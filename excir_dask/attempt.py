@@ -11,6 +11,7 @@ import numpy as np
 from excir_dask.assemble import facts, output_table, provenance
 from excir_dask.errors import DataError
 from excir_dask.explanation import Explanation
+from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.slices import LakeStats
@@ -45,7 +46,13 @@ class Attempt:
     scans: Scans
 
 
-def attempt(inputs: Inputs, settings: Settings, runner: Runner, earlier: Scans | None = None) -> Attempt:
+def attempt(
+    inputs: Inputs,
+    settings: Settings,
+    runner: Runner,
+    earlier: Scans | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Attempt:
     """Explain the rows of a plan.
 
     Parameters
@@ -55,10 +62,13 @@ def attempt(inputs: Inputs, settings: Settings, runner: Runner, earlier: Scans |
     runner : Runner
     earlier : Scans, optional
         Of a smaller sample by the same runner: rows that a model has seen are not shown to it again.
+    checkpoint : Checkpoint, optional
+        Where states of finished slices are kept, and taken from.
     """
     began = time.perf_counter()
     model, selection, sample = inputs.outputs.model, inputs.plan.selection, inputs.sample
-    scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, model, earlier)
+    resumed = None if checkpoint is None else checkpoint.states()
+    scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, model, earlier, checkpoint)
     if model is not None and earlier is None:
         check_categories(model, scans.categories(known_categories(model)))
     looked_for = settings.groups.correlated is not None
@@ -90,7 +100,7 @@ def attempt(inputs: Inputs, settings: Settings, runner: Runner, earlier: Scans |
             categoricals=settings.categoricals, max_categories=settings.max_categories,
             group_correlated=settings.groups.correlated, group_rows=settings.group_rows if looked_for else None,
         ),
-        provenance=provenance(inputs, stats.counts.bytes_read + float(sums.bytes_read), began),
+        provenance=provenance(inputs, stats.counts.bytes_read + float(sums.bytes_read), resumed, began),
     )  # fmt: skip
     return Attempt(explanation, scans)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.attempt import Settings, attempt
 from excir_dask.clusters import runner_for
 from excir_dask.errors import UsageError, nearest
 from excir_dask.explanation import Explanation
+from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.group_choice import understand_groups
 from excir_dask.growth import Goal, grow
-from excir_dask.inputs import parse_bytes, prepare, understand_outputs
+from excir_dask.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
 from excir_dask.kernels.centers import LEVELS
 from excir_dask.lake.frames import is_pandas
+from excir_dask.lake.locate import filesystem_of
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.sample import Sample
 from excir_dask.tables import RANK_BY
@@ -53,6 +56,7 @@ def explain(
     rank_by: str = "strength",
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Explanation:
@@ -111,6 +115,9 @@ def explain(
         Decoded bytes that one slice may hold, for instance ``"64MB"``. Each thread holds one slice.
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else threads of this machine.
+    checkpoint : path or URL, optional
+        Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
+        from there after it was ended in any way, and gives the same result to the byte.
     storage_options : mapping, optional
         For fsspec filesystems.
     progress : bool, optional
@@ -149,9 +156,20 @@ def explain(
     wanted = understand_groups(groups, group_prefix, group_correlated, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
     with _runner(lake, scheduler, progress) as runner:
+        kept = None if checkpoint is None else _checkpoint(checkpoint, inputs, settings, storage_options)
         if goal is None:
-            return attempt(inputs, settings, runner).explanation
-        return grow(inputs, settings, runner, goal, sampling)
+            return attempt(inputs, settings, runner, checkpoint=kept).explanation
+        return grow(inputs, settings, runner, goal, sampling, kept)
+
+
+def _checkpoint(
+    place: str | os.PathLike[str], inputs: Inputs, settings: Settings, storage_options: Mapping[str, Any] | None
+) -> Checkpoint:
+    if inputs.snapshot is None:
+        raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
+    name = os.fspath(place)
+    filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
+    return open_checkpoint(filesystem, root, identity(inputs, asdict(settings)))
 
 
 def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) -> AbstractContextManager[Runner]:

@@ -14,6 +14,7 @@ import numpy as np
 from excir_dask.attempt import Attempt, Settings, attempt
 from excir_dask.errors import UsageError
 from excir_dask.explanation import Explanation
+from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
 from excir_dask.inputs import Inputs, resampled
 from excir_dask.lake.sample import Sample
@@ -49,7 +50,14 @@ class Goal:
             raise UsageError(f"k is {self.k}; it must be at least 1")
 
 
-def grow(inputs: Inputs, settings: Settings, runner: Runner, goal: Goal, sampling: str | None) -> Explanation:
+def grow(
+    inputs: Inputs,
+    settings: Settings,
+    runner: Runner,
+    goal: Goal,
+    sampling: str | None,
+    checkpoint: Checkpoint | None = None,
+) -> Explanation:
     """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
     by = sampling or _sampling(inputs)
     share = min(max(FIRST, FIRST_ROWS / max(inputs.rows, 1)), 1.0)
@@ -58,7 +66,7 @@ def grow(inputs: Inputs, settings: Settings, runner: Runner, goal: Goal, samplin
     while True:
         share = 1.0 if share > LARGEST else share
         sample = Sample(share, inputs.sample.seed, by)
-        found = attempt(resampled(inputs, sample), settings, runner, found.scans if found else None)
+        found = attempt(resampled(inputs, sample), settings, runner, found.scans if found else None, checkpoint)
         step = _judge(found.explanation, goal)
         steps.append({"fraction": share, "rows": found.explanation.facts["rows"]["used"], **step})
         if share == 1.0 or step["probability"] >= goal.confidence:

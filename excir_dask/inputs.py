@@ -19,6 +19,7 @@ from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 from excir_dask.outputs.checks import check_columns, columns_of_any_type
 from excir_dask.outputs.columns import OutputColumns, output_columns
+from excir_dask.version import __version__
 
 if TYPE_CHECKING:
     from excir_dask.outputs.scoring import Model
@@ -116,6 +117,24 @@ def resampled(inputs: Inputs, sample: Sample) -> Inputs:
         return replace(inputs, sample=sample, layout=_layout(None, selection, sample))
     plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
     return replace(inputs, sample=sample, plan=plan, layout=_layout(snapshot.location.filesystem, selection, sample))
+
+
+def identity(inputs: Inputs, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes two runs the same: everything that decides the result, and how it is cut."""
+    assert inputs.snapshot is not None, "frames cannot be told apart"
+    model, selection = inputs.outputs.model, inputs.plan.selection
+    return {
+        "version": __version__,
+        "lake": inputs.snapshot.fingerprint,
+        "outputs": inputs.outputs.columns.columns,
+        "model": None if model is None else [model.kind, model.sha256, model.predict_type],
+        "selection": [
+            selection.features, selection.weight, selection.categoricals, selection.model_columns, selection.vectors,
+        ],
+        "seed": inputs.sample.seed,
+        "budget": inputs.plan.budget,
+        "settings": settings,
+    }  # fmt: skip
 
 
 def parse_bytes(budget: int | str) -> int:

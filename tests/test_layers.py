@@ -24,7 +24,7 @@ ALLOWED = {
     "report": {"explanation", "display", "cells", "demo"},
     "transfer": {"kernels", "explanation", "display", "cells"},
     "clusters": {"graph"},
-    "inputs": {"lake", "outputs"},
+    "inputs": {"lake", "outputs", "version"},
     "grouping": {"kernels"},
     "group_choice": {"kernels", "lake", "graph", "grouping", "tables"},
     "assemble": {"kernels", "graph", "inputs", "version"},

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from excir_dask.graph.checkpoint import Checkpoint, digest
 from excir_dask.graph.run import Runner
 from excir_dask.graph.slices import (
     Asked,
@@ -61,6 +62,8 @@ class Scans:
         What makes the outputs, where they are not columns.
     earlier : Scans, optional
         Of a smaller sample of rows from the same plan, by the same runner.
+    checkpoint : Checkpoint, optional
+        Where the states of finished slices are kept.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Scans:
         frames: Sequence[Any] | None = None,
         model: Model | None = None,
         earlier: Scans | None = None,
+        checkpoint: Checkpoint | None = None,
     ):
         self.plan = plan
         self.layout = layout
@@ -78,6 +82,7 @@ class Scans:
         self.frames = frames
         self.model = model
         self.earlier = earlier if model is not None and layout.sample.by == "rows" else None
+        self.checkpoint = checkpoint
         # keys are shared by everybody on a cluster: no two runs may meet
         self.token = uuid.uuid4().hex
 
@@ -130,7 +135,7 @@ class Scans:
         for number, slices in enumerate(self.plan.blocks[0]):
             leaves.append((f"excir-categories-{self.token}", 0, number, 0))
             frame = self._frame(graph, number)
-            graph[leaves[-1]] = (on_slice, categories_of_slice, slices[0], frame, None, *common)
+            graph[leaves[-1]] = (on_slice, categories_of_slice, "", slices[0], frame, None, None, *common)
         root = merge_tree(graph, leaves, merge, f"excir-categories-merge-{self.token}", 0)
         (found,) = self.runner.run(graph, [root], dict.fromkeys(leaves, 1), "categories")
         layout.open_files.close()
@@ -173,7 +178,8 @@ class Scans:
         """Tasks that scan every slice and merge the states of each column block; the keys of the merged states."""
         graph: Graph = {}
         names = [f"excir-{verb}-{self.token}", f"excir-{verb}-merge-{self.token}", f"excir-{verb}-beside-{self.token}"]
-        common = self._shared(graph, verb, self.layout, *shared)
+        common = self._shared(graph, verb, self.checkpoint, self.layout, *shared)
+        state = self._state_name(verb, *shared)
         frames = [self._frame(graph, number) for number in range(self.plan.spans)]
         scores = self._scores(graph, frames)
         roots = []
@@ -183,7 +189,8 @@ class Scans:
                 keys = []
                 for i, piece in enumerate(slices):
                     keys.append((names[0], block, number, i))
-                    graph[keys[-1]] = (on_slice, scan, piece, frames[number], scores[number], *common)
+                    name = f"{state}-{block}-{number}-{i}"
+                    graph[keys[-1]] = (on_slice, scan, name, piece, frames[number], scores[number], *common)
                 if len(keys) > 1:
                     graph[(names[2], block, number)] = (beside, keys)
                     leaves.append((names[2], block, number))
@@ -196,10 +203,20 @@ class Scans:
         """Tasks that show each span of rows to the model, the same in every scan so that none is done twice."""
         if self.model is None:
             return [None] * self.plan.spans
-        common = self._shared(graph, "score", self.layout, self.model, self.plan.budget)
+        common = self._shared(graph, "score", self.checkpoint, self.layout, self.model, self.plan.budget)
+        state = self._state_name("score")
         before = [None] * self.plan.spans if self.earlier is None else self.earlier._scores(graph, frames)
         for number, slices in enumerate(self.plan.blocks[0]):
-            graph[self._score_key(number)] = (score_span, slices[0], frames[number], before[number], *common)
+            name = f"{state}-{number}"
+            graph[self._score_key(number)] = (
+                on_slice,
+                score_span,
+                name,
+                slices[0],
+                frames[number],
+                before[number],
+                *common,
+            )
         return [self._score_key(number) for number in range(self.plan.spans)]
 
     def _score_keys(self) -> list[Key]:
@@ -211,6 +228,13 @@ class Scans:
 
     def _score_key(self, number: int) -> Key:
         return (f"excir-score-{self.token}", number)
+
+    def _state_name(self, verb: str, *shared: object) -> str:
+        """Begin of the names of a scan's states: what it was given is part of them."""
+        if self.checkpoint is None:
+            return verb
+        sample = self.layout.sample
+        return f"{verb}-{digest(sample.fraction, sample.seed, sample.by, *shared)}"
 
     def _shared(self, graph: Graph, verb: str, *values: object) -> list[Key]:
         """Keys of values that many tasks need: they travel once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,35 +86,43 @@ class LakeStats:
     """of the features"""
 
 
-def on_slice(scan: Callable[..., State], piece: Slice, frame: Any, scored: Any, layout: Layout, *shared: Any) -> State:
-    """A slice's state; a read that fails in a way that may pass is tried again."""
-    return retrying(lambda: scan(piece, frame, scored, layout, *shared))
+class Keeper(Protocol):
+    """Keeps states between runs."""
+
+    def take(self, name: str, make: Callable[[], State]) -> State: ...
+
+
+def on_slice(
+    scan: Callable[..., State], name: str, piece: Slice, frame: Any, scored: Any, keeper: Keeper | None, *given: Any
+) -> State:
+    """A slice's state, or the one kept under its name; a read that fails in a way that may pass is tried again."""
+
+    def make() -> State:
+        return retrying(lambda: scan(piece, frame, scored, *given))
+
+    return make() if keeper is None else keeper.take(name, make)
 
 
 def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout, model: Model, budget: int) -> Scored:
     """A model's outputs for the rows of a span; those that a smaller sample has already shown to it are taken over."""
-
-    def score() -> Scored:
-        fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
-        before = layout.open_files.bytes_read
-        names: tuple[str, ...] = model.names or ()
-        parts = []
-        for data in read_rows(piece, fresh, model.wants, budget, frame):
-            if not len(data):
-                continue
-            found, values = model.score(data)
-            if names and found != names:
-                raise _other_names(names, found)
-            names = found
-            parts.append(values)
-        values = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0))
-        scored = Scored(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
-        if earlier is None:
-            return scored
-        places = places_of(piece, piece.rows if frame is None else len(frame))
-        return earlier.extended(scored, kept(fresh, places), kept(layout, places))
-
-    return retrying(score)
+    fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
+    before = layout.open_files.bytes_read
+    names: tuple[str, ...] = model.names or ()
+    parts = []
+    for data in read_rows(piece, fresh, model.wants, budget, frame):
+        if not len(data):
+            continue
+        found, values = model.score(data)
+        if names and found != names:
+            raise _other_names(names, found)
+        names = found
+        parts.append(values)
+    values = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0))
+    scored = Scored(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
+    if earlier is None:
+        return scored
+    places = places_of(piece, piece.rows if frame is None else len(frame))
+    return earlier.extended(scored, kept(fresh, places), kept(layout, places))
 
 
 def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Layout, asked: Asked) -> SliceSummary:

@@ -56,7 +56,7 @@ def locate(
     try:
         if not isinstance(lake, str | os.PathLike):
             return _from_list(names, storage_options)
-        filesystem, path = _filesystem(names[0], storage_options)
+        filesystem, path = filesystem_of(names[0], storage_options)
         if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
             return _from_glob(names[0], filesystem, path)
         return _from_path(names[0], filesystem, path)
@@ -76,8 +76,8 @@ def public(name: str) -> str:
 
 
 def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) -> Location:
-    filesystem, _ = _filesystem(names[0], storage_options)
-    paths = [_filesystem(item, storage_options)[1] for item in names]
+    filesystem, _ = filesystem_of(names[0], storage_options)
+    paths = [filesystem_of(item, storage_options)[1] for item in names]
     path, times = Counter(paths).most_common(1)[0]
     if times > 1:
         raise UsageError(f"{path} is named {times} times in the list of files, so its rows would count {times} times")
@@ -120,7 +120,8 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
     return Location(name, filesystem, root, _ordered(found))
 
 
-def _filesystem(name: str, storage_options: Mapping[str, Any] | None) -> tuple[fs.FileSystem, str]:
+def filesystem_of(name: str, storage_options: Mapping[str, Any] | None = None) -> tuple[fs.FileSystem, str]:
+    """The filesystem that a path or URL is on, and its path there."""
     if "://" not in name:
         if storage_options:
             raise UsageError(f"storage options were given but {public(name)} is a local path")
