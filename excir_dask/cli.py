@@ -108,7 +108,7 @@ def explain(
 
     from excir_dask import display
     from excir_dask.explain import explain as run
-    from excir_dask.explanation import check_target
+    from excir_dask.folders import check_target
     from excir_dask.grouping import combine, read_groups
 
     if out is not None:

@@ -162,3 +162,11 @@ def _flags(
                 words.append("wide bound")
         found.append(", ".join(words))
     return found
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values, NaN as null."""
+    return [
+        {str(name): None if isinstance(value, float) and value != value else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
