@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,8 +165,10 @@ def _flags(
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, NaN as null."""
-    return [
-        {str(name): None if isinstance(value, float) and value != value else value for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]
+    """Rows as plain values, whatever is missing as None."""
+    import pandas as pd
+
+    def plain(value: Any) -> Any:
+        return None if value is pd.NA or (isinstance(value, float) and value != value) else value
+
+    return [{str(name): plain(value) for name, value in row.items()} for row in table.to_dict("records")]
