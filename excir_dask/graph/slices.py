@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,6 +95,7 @@ def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: i
     """A model's outputs for the rows of a span; each row is shown to it once."""
 
     def score() -> Scored:
+        before = layout.open_files.bytes_read
         names: tuple[str, ...] = model.names or ()
         parts = []
         for data in read_rows(piece, layout, model.wants, budget, frame):
@@ -105,7 +106,8 @@ def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: i
                 raise _other_names(names, found)
             names = found
             parts.append(values)
-        return Scored(names, np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0)))
+        values = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0))
+        return Scored(names, values, layout.open_files.bytes_read - before)
 
     return retrying(score)
 
@@ -113,6 +115,7 @@ def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: i
 def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Layout, asked: Asked) -> SliceSummary:
     states = []
     with_total = asked.centering == "mean"
+    before = layout.open_files.bytes_read
     for block in read_slice(piece, layout, frame, scored=scored):
         columns, picker = block.columns, None
         if asked.sample_rows:
@@ -127,7 +130,9 @@ def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Lay
             states.append(SliceSummary(block.counts, features, outputs, names, categories, sample))
         else:
             states.append(SliceSummary(RowCounts(), features, (), (), (), sample))
-    return merge_summaries(states, asked.sample_rows)
+    merged = merge_summaries(states, asked.sample_rows)
+    size = layout.open_files.bytes_read - before + (scored.bytes_read if scored is not None and piece.lead else 0)
+    return replace(merged, counts=merged.counts + RowCounts(bytes_read=size))
 
 
 def merge_summaries(parts: Sequence[SliceSummary], sample_rows: int = 0) -> SliceSummary:
@@ -193,22 +198,24 @@ def sum_slice(
     mine = features.subset(slice(piece.start, piece.stop))
     of_categories = features.subset(slice(len(layout.features), None))
     states: list[tuple[Sums, Sums | None]] = []
+    before = layout.open_files.bytes_read
     for block in read_slice(piece, layout, frame, scored=scored):
-        side = OutputSide(block.outputs, outputs, block.weights)
+        side = OutputSide(block.outputs, outputs, block.weights, block.edges)
         below = np.zeros(outputs.thresholds.shape)
         if piece.lead:
             for k, y in enumerate(block.outputs):
                 below[k] = count_below(y, outputs.thresholds[k], side)
-        found = co_movement(block.columns, side, mine, below)
+        found = co_movement(block.columns, side, mine, below, counted=piece.lead)
         others = None
         if piece.lead:
             expanded = (
                 indicators(coded.codes, coded.values, chosen)
                 for coded, chosen in zip(block.categories, categories, strict=True)
             )
-            others = co_movement(chain.from_iterable(expanded), side, of_categories, np.zeros_like(below))
+            others = co_movement(chain.from_iterable(expanded), side, of_categories, np.zeros_like(below), False)
         states.append((found, others))
-    return both(merge_sums, states)
+    first, second = both(merge_sums, states)
+    return replace(first, bytes_read=np.array(float(layout.open_files.bytes_read - before))), second
 
 
 def trim_slice(

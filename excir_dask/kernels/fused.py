@@ -30,36 +30,49 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_compiled
-def products(x: Floats, center: float, moves: Floats, weights: Floats, found: Floats) -> float:
-    """Add N, D, S2 and SP of a column to ``found`` (4, outputs); returns its sum of w |x~|.
+def products(
+    x: Floats, center: float, moves: Floats, weights: Floats, edges: NDArray[np.int64], found: Floats
+) -> float:
+    """Add the sums of a column to ``found`` (7, outputs); returns its sum of w |x~|.
 
-    ``moves`` is (outputs, rows) of w y~; ``weights`` is (rows,), or empty for ones.
+    They are N, D, S2 and SP and, over the units of rows between neighbouring ``edges``, the sums of N_u N_u, N_u D_u
+    and D_u D_u. ``moves`` is (outputs, rows) of w y~; ``weights`` is (rows,), or empty for ones.
     """
     total = 0.0
-    for start in range(0, x.size, BLOCK):
-        stop = min(start + BLOCK, x.size)
-        for k in range(moves.shape[0]):
-            n = d = s2 = sp = part = 0.0
-            for i in range(start, stop):
-                move = x[i] - center
-                p = move * moves[k, i]
-                a = abs(p)
-                n += p
-                d += a
-                s2 += p * p
-                sp += p * a
-                part += abs(move)
-            found[0, k] += n
-            found[1, k] += d
-            found[2, k] += s2
-            found[3, k] += sp
-            if k == 0 and weights.size == 0:
+    outputs = moves.shape[0]
+    unit = np.zeros((2, outputs))
+    for u in range(edges.size - 1):
+        unit[:] = 0.0
+        for start in range(edges[u], edges[u + 1], BLOCK):
+            stop = min(start + BLOCK, edges[u + 1])
+            for k in range(outputs):
+                n = d = s2 = sp = part = 0.0
+                for i in range(start, stop):
+                    move = x[i] - center
+                    p = move * moves[k, i]
+                    a = abs(p)
+                    n += p
+                    d += a
+                    s2 += p * p
+                    sp += p * a
+                    part += abs(move)
+                unit[0, k] += n
+                unit[1, k] += d
+                found[2, k] += s2
+                found[3, k] += sp
+                if k == 0 and weights.size == 0:
+                    total += part
+            if weights.size:
+                part = 0.0
+                for i in range(start, stop):
+                    part += weights[i] * abs(x[i] - center)
                 total += part
-        if weights.size:
-            part = 0.0
-            for i in range(start, stop):
-                part += weights[i] * abs(x[i] - center)
-            total += part
+        for k in range(outputs):
+            found[0, k] += unit[0, k]
+            found[1, k] += unit[1, k]
+            found[4, k] += unit[0, k] * unit[0, k]
+            found[5, k] += unit[0, k] * unit[1, k]
+            found[6, k] += unit[1, k] * unit[1, k]
     return total
 
 

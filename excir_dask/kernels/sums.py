@@ -4,6 +4,7 @@ With x~ = x - m_x, y~ = y - m_y and p = w x~ y~, a feature needs four sums over 
 
     N = sum p      D = sum |p|      S2 = sum p^2      SP = sum p|p|
 
+over the rows and over units of rows that lie together (their spread says how much rows of a unit resemble each other),
 and, for the certified bound, the sums of w|x~| and w|y~| and the weight below some thresholds.
 """
 
@@ -32,6 +33,12 @@ class Sums:
     """(outputs, columns) S2"""
     signed_squares: Floats
     """(outputs, columns) SP"""
+    unit_squares: Floats
+    """(outputs, columns) sum over units (row groups) of N_u^2"""
+    unit_mixed: Floats
+    """(outputs, columns) sum over units of N_u D_u"""
+    unit_masses: Floats
+    """(outputs, columns) sum over units of D_u^2"""
     abs_y: Floats
     """(outputs, columns) sum of w |y~| over the rows where the column has a value"""
     abs_x: Floats
@@ -42,6 +49,10 @@ class Sums:
     """(columns, levels, thresholds) weight of the column's values strictly below each threshold"""
     output_below: Floats
     """(outputs, levels, thresholds) the same for the outputs; zero but in the first column block"""
+    units: Floats
+    """() units with rows; zero but in the first column block"""
+    bytes_read: Floats
+    """() compressed bytes of the column chunks that were read"""
 
 
 def merge_sums(parts: Sequence[Sums]) -> Sums:
@@ -51,11 +62,13 @@ def merge_sums(parts: Sequence[Sums]) -> Sums:
 
 def concatenate_sums(parts: Sequence[Sums]) -> Sums:
     """Sums of neighbouring column blocks over the same rows as one."""
-    joined = {f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)[:7]}
+    joined = {f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)[:10]}
     return Sums(
         **joined,
         below=np.concatenate([part.below for part in parts]),
         output_below=_add([part.output_below for part in parts]),
+        units=_add([part.units for part in parts]),
+        bytes_read=_add([part.bytes_read for part in parts]),
     )
 
 
@@ -68,9 +81,18 @@ class OutputSide:
     centers : Centers
         Of the outputs.
     weights : float64 array of shape (rows,), optional
+    edges : int64 array, optional
+        Where units of rows begin, and the last one ends; one unit by default.
     """
 
-    def __init__(self, outputs: Floats, centers: Centers, weights: Floats | None = None):
+    def __init__(
+        self,
+        outputs: Floats,
+        centers: Centers,
+        weights: Floats | None = None,
+        edges: NDArray[np.int64] | None = None,
+    ):
+        self.edges = np.array([0, outputs.shape[1]]) if edges is None else edges
         self.count = outputs.shape[0]
         self.moves = outputs - centers.center[:, None]
         """(outputs, rows) of w y~"""
@@ -89,7 +111,9 @@ class OutputSide:
         )
 
 
-def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, output_below: Floats) -> Sums:
+def co_movement(
+    columns: Iterable[Floats], side: OutputSide, centers: Centers, output_below: Floats, counted: bool = True
+) -> Sums:
     """Sums of a block of columns with every output.
 
     Parameters
@@ -101,11 +125,13 @@ def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, o
         Of the columns.
     output_below : float64 array
         Counts below the outputs' own thresholds over these rows (:func:`count_below`), or zeros.
+    counted : bool
+        Count the units of rows too: in one column block only.
     """
     from excir_dask.kernels.fused import products  # numba takes most of a second to import
 
     width, count = centers.center.size, side.count
-    found = np.zeros((width, 4, count))
+    found = np.zeros((width, 7, count))
     abs_y, abs_x, weight = np.empty((count, width)), np.empty(width), np.empty(width)
     below = np.zeros(centers.thresholds.shape)
     for j, x in enumerate(columns):
@@ -118,9 +144,13 @@ def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers, o
         else:
             abs_y[:, j], weight[j] = side.abs_y, side.weight
             below[j] = count_below(x, centers.thresholds[j], side)
-        abs_x[j] = products(x, center, side.moves, side.weights, found[j])
-    numerator, denominator, squares, signed_squares = np.moveaxis(found, 0, 2)
-    return Sums(numerator, denominator, squares, signed_squares, abs_y, abs_x, weight, below, output_below)
+        abs_x[j] = products(x, center, side.moves, side.weights, side.edges, found[j])
+    units = np.array(float(np.count_nonzero(np.diff(side.edges))) if counted else 0.0)
+    products_, masses, squares, signed, unit_squares, unit_mixed, unit_masses = np.moveaxis(found, 0, 2)
+    return Sums(
+        products_, masses, squares, signed, unit_squares, unit_mixed, unit_masses,
+        abs_y, abs_x, weight, below, output_below, units, np.zeros(()),
+    )  # fmt: skip
 
 
 def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:

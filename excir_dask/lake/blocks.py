@@ -62,6 +62,8 @@ class RowCounts:
     """of those, dropped because an output is missing"""
     without_weight: int = 0
     """of the rest, dropped because the weight is missing or zero"""
+    bytes_read: int = 0
+    """compressed bytes of the column chunks that were read"""
 
     @property
     def used(self) -> int:
@@ -73,6 +75,7 @@ class RowCounts:
             self.sampled + other.sampled,
             self.without_output + other.without_output,
             self.without_weight + other.without_weight,
+            self.bytes_read + other.bytes_read,
         )
 
 
@@ -96,6 +99,8 @@ class Scored:
     """of its outputs"""
     values: NDArray[np.floating]
     """(outputs, rows) as the model gave them: float32 takes half of the memory"""
+    bytes_read: int = 0
+    """compressed bytes of the column chunks that were read for it"""
 
     def __sizeof__(self) -> int:
         return int(self.values.nbytes) + object.__sizeof__(self)  # dask decides by this what to spill
@@ -124,6 +129,8 @@ class Block:
     """one a column of categories, in order"""
     draws: Callable[[], NDArray[np.uint64]]
     """(rows,) the draw of each row"""
+    edges: NDArray[np.int64]
+    """where the rows of each row group begin, and the last one ends"""
 
 
 def kept(layout: Layout, places: Sequence[RowPlace]) -> Mask | None:
@@ -163,13 +170,16 @@ def make_block(
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
     )
 
+    ends = np.cumsum([place.rows for place in places])
+    edges = np.concatenate(([0], ends if counts.used == rows else np.cumsum(used)[ends - 1]))
+
     def draws() -> NDArray[np.uint64]:
         found = np.concatenate([layout.sample.draws(p.part, p.row_group, p.rows, p.start) for p in places])
         return found[used]
 
     if counts.used == rows:
         stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
-        return Block(counts, stacked, weights, columns, categories, draws)
+        return Block(counts, stacked, weights, columns, categories, draws, edges)
     return Block(
         counts,
         np.reshape([y[used] for y in outputs], (len(outputs), counts.used)),
@@ -177,4 +187,5 @@ def make_block(
         (x[used] for x in columns),
         (Coded(coded.codes[used], coded.values) for coded in categories),
         draws,
+        edges,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +55,7 @@ class OpenFiles:
         self._vectors = dict(vectors or {})
         self._categoricals = list(categoricals)
         self._lock = threading.Lock()
+        self._meter = threading.local()
         self._idle: OrderedDict[int, tuple[str, pq.ParquetFile]] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
@@ -75,7 +76,7 @@ class OpenFiles:
             file = self._take(piece.path) or _open(piece, filesystem, self._categoricals)
         try:
             _check_row_groups(piece, file.metadata)
-            yield PieceReader(piece, file, self._vectors)
+            yield PieceReader(piece, file, self._vectors, self._count)
         except BaseException:
             file.close(force=True)
             raise
@@ -83,6 +84,14 @@ class OpenFiles:
             self._give_back(piece.path, file)
         else:
             file.close(force=True)
+
+    @property
+    def bytes_read(self) -> int:
+        """Compressed bytes of the column chunks that this thread has read."""
+        return getattr(self._meter, "bytes", 0)
+
+    def _count(self, size: int) -> None:
+        self._meter.bytes = self.bytes_read + size
 
     def close(self) -> None:
         """Close what nobody has borrowed."""
@@ -108,10 +117,17 @@ class OpenFiles:
 class PieceReader:
     """Some row groups of an open file, as arrays."""
 
-    def __init__(self, piece: Piece, file: pq.ParquetFile, vectors: Mapping[str, tuple[str, int]]):
+    def __init__(
+        self,
+        piece: Piece,
+        file: pq.ParquetFile,
+        vectors: Mapping[str, tuple[str, int]],
+        count: Callable[[int], None],
+    ):
         self.piece = piece
         self.file = file
         self.vectors = vectors
+        self.count = count
         self.keys = dict(piece.keys)
         self.rows = sum(piece.rows)
 
@@ -159,15 +175,34 @@ class PieceReader:
         """Columns of the file that hold the names asked for."""
         return list(dict.fromkeys(self.vectors[n][0] if n in self.vectors else n for n in names if n not in self.keys))
 
+    def _meter(self, columns: Sequence[str]) -> None:
+        """Count the chunks of some columns as read."""
+        metadata = self.file.metadata
+        roots: dict[str, list[int]] = {}
+        wanted = set(columns)
+        for i, path in enumerate(self.file.reader.column_paths):
+            if path[0] in wanted:
+                roots.setdefault(path[0], []).append(i)
+        self.count(
+            sum(
+                metadata.row_group(group).column(i).total_compressed_size
+                for group in self.piece.row_groups
+                for leaves in roots.values()
+                for i in leaves
+            )
+        )
+
     def _table(self, names: Sequence[str]) -> pa.Table | None:
         inside = self._inside(names)
         if not inside:
             return None
+        self._meter(inside)
         with naming(self.piece):
             return self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
         groups, inside = list(self.piece.row_groups), self._inside(names)
+        self._meter(inside)
         with naming(self.piece):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
                 yield pa.Table.from_batches([batch])

@@ -89,7 +89,7 @@ def _model(text: bytes, asked: Asked, classes: Any) -> Model:
 def _open(text: bytes, source: str) -> Any:
     lightgbm = _library(source)
     try:
-        return lightgbm.Booster(model_str=text.decode("utf-8"), params={"num_threads": 1, "verbosity": -1})
+        return lightgbm.Booster(model_str=text.decode("utf-8"))
     except Exception as error:
         raise ModelError(f"{source} cannot be loaded: {error}; expected {EXPECTED}") from error
 

@@ -16,21 +16,19 @@ EXPECTED = 'a LightGBM model as booster.save_model("model.txt") writes it'
 def read_header(content: bytes, source: str) -> dict[str, str]:
     """The lines before the trees as key and value, after a check that all trees are there and are trees."""
     try:
-        text = content.decode("utf-8").replace("\r\n", "\n")
-        header = dict(line.split("=", 1) for line in text.split("\n\n", 1)[0].splitlines() if "=" in line)
-        begin = text.index("\nTree=0\n")
-        body = text[begin : text.index("\nend of trees", begin)]
-        trees = [_key_values(part) for part in body.split("\nTree=")[1:]]
-        categorical = any(int(tree["num_cat"]) for tree in trees)
-        if (categorical or "\nparameters:" in text) and "\nend of parameters" not in text:
-            raise ValueError("it ends before the end of its parameters")
-        for line in text.partition("\nparameters:\n")[2].partition("\nend of parameters")[0].split():
-            if line.startswith("[") and not line.endswith(":"):
-                raise ValueError(f"one of its parameters is {line!r}")
-        if len(trees) != len(header["tree_sizes"].split()):
-            raise ValueError(f"{len(trees)} trees of {len(header['tree_sizes'].split())} are there")
+        text = content.decode("utf-8")
+        if "\0" in text or "\r" in text:
+            raise ValueError("it holds characters that LightGBM does not write, as after a copy in text mode")
+        header = _key_values(text.split("\n\n", 1)[0])
+        begin, end = text.index("\nTree=0\n"), text.index("\nend of trees")
+        trees = [_key_values(part) for part in text[begin:end].split("\nTree=")[1:]]
+        sizes = [int(size) for size in header["tree_sizes"].split()]
+        # sizes are in bytes, and names of columns may have characters of several bytes, but trees have none
+        if len(trees) != len(sizes) or sum(sizes) != end - begin:
+            raise ValueError(f"{len(trees)} trees of {len(sizes)} are there, in {end - begin} bytes of {sum(sizes)}")
         if len(trees) % int(header["num_tree_per_iteration"]) or int(header["num_class"]) < 1:
             raise ValueError(f"{len(trees)} trees do not make whole rounds")
+        _check_parameters(text[end:], any(int(tree["num_cat"]) for tree in trees))
         features = int(header["max_feature_idx"]) + 1
         for key in ("feature_names", "feature_infos"):
             if len(header[key].split()) != features:
@@ -70,13 +68,25 @@ def categorical_columns(text: str, columns: tuple[str, ...], source: str) -> dic
 
 
 def _key_values(part: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in part.splitlines() if "=" in line)
+    return dict(line.split("=", 1) for line in part.split("\n") if "=" in line)
+
+
+def _check_parameters(text: str, needed: bool) -> None:
+    """What follows the trees is whole; without it nobody knows which columns are categorical."""
+    inside, found, rest = text.partition("\nparameters:\n")[2].partition("\nend of parameters")
+    if (needed or inside) and not found:
+        raise ValueError("it ends before the end of its parameters")
+    for line in inside.split("\n"):
+        if line and not re.fullmatch(r"\[\w+: .*\]", line):
+            raise ValueError(f"one of its parameters is {line!r}")
+    if rest.strip() and not rest.strip().startswith("pandas_categorical:"):
+        raise ValueError(f"it ends with {rest.strip()[-40:]!r}")
 
 
 def _check_tree(tree: dict[str, str], features: int, number: int) -> None:
     """Nodes point forward at nodes, at leaves and at features: else a walk leaves the tree or never ends."""
-    for value in tree.values():  # LightGBM ends the process where it expects a number and finds none
-        np.array(value.split(), np.float64)
+    for key, value in tree.items():  # LightGBM ends the process where it expects a number and finds none
+        np.array(value.split(), np.int64 if key.endswith("_count") else np.float64)
     leaves = int(tree["num_leaves"])
     if leaves < 1 or len(tree["leaf_value"].split()) != leaves:
         raise ValueError(f"tree {number} says that it has {leaves} leaves, but describes another number")

@@ -103,7 +103,10 @@ def _open(content: bytes, source: str) -> Any:
     try:
         return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise ModelError(f"{source} is damaged, cut off or no ONNX model: {error}") from error
+        raise ModelError(
+            f"{source} is damaged, cut off or no ONNX model, or of a later opset than onnxruntime "
+            f"{onnxruntime.__version__} knows: {error}"
+        ) from error
 
 
 def _inputs(session: Any, source: str) -> tuple[tuple[str, ...] | None, tuple[str, ...], int | None]:

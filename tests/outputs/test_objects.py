@@ -1,0 +1,217 @@
+"""Estimators and functions as models."""
+
+import pickle
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from excir_dask.errors import ModelError, UsageError
+from excir_dask.outputs.models import load_model
+from excir_dask.outputs.scoring import open_predictor
+
+
+def check(model, block, expected, names):
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        found, values = each.score(block)
+        assert found == names
+        assert values.flags.c_contiguous
+        np.testing.assert_array_equal(values, np.asarray(expected).reshape(len(block), -1).T)
+
+
+def test_classifiers_give_margins_or_probabilities(complete, binary, three):
+    words = np.array(["low", "mid", "high"])[three]
+    two, many = LogisticRegression().fit(complete, binary), LogisticRegression().fit(complete, words)
+    model = load_model(two)
+    assert (model.kind, model.wants, model.predict_type) == ("scikit-learn", "frame", "margin")
+    assert (model.columns, model.names) == (("a", "b", "c"), ("1",))
+    check(model, complete, two.decision_function(complete), ("1",))
+    check(load_model(two, predict_type="probability"), complete, two.predict_proba(complete)[:, 1], ("1",))
+    check(load_model(many), complete, many.decision_function(complete), ("high", "low", "mid"))
+    check(load_model(many, predict_type="probability"), complete, many.predict_proba(complete), ("high", "low", "mid"))
+
+
+def test_forests_have_no_margins_and_say_so(complete, binary):
+    forest = RandomForestClassifier(5, n_jobs=2, random_state=0).fit(complete, binary)
+    model = load_model(forest)
+    assert (model.predict_type, dict(model.details)["method"]) == ("probability", "predict_proba")
+    check(model, complete, forest.predict_proba(complete)[:, 1], ("1",))
+    assert forest.n_jobs == 2
+
+
+def test_estimators_use_one_job(complete, binary):
+    from excir_dask.outputs.sklearn_models import _use_one_thread
+
+    forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, n_jobs=2)).fit(complete, binary)
+    _use_one_thread(forest)
+    assert forest[-1].n_jobs == 1
+
+
+def test_regressors_pipelines_searches_and_detectors(complete, target, binary):
+    line = make_pipeline(StandardScaler(), LinearRegression()).fit(complete, target)
+    check(load_model(line), complete, line.predict(complete), ("prediction",))
+    two = LinearRegression().fit(complete, np.column_stack([target, -target]))
+    check(load_model(two), complete, two.predict(complete), ("0", "1"))
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2).fit(complete, binary)
+    check(load_model(search), complete, search.decision_function(complete), ("1",))
+    odd = IsolationForest(n_estimators=5, random_state=0).fit(complete)
+    check(load_model(odd), complete, odd.decision_function(complete), ("score",))
+    with pytest.raises(ModelError, match="LinearRegression has no predict_proba; use predict_type='margin'"):
+        load_model(two, predict_type="probability")
+
+
+def test_pairwise_decisions_are_numbered(complete, target):
+    four = pd.qcut(target, 4, labels=False)
+    machine = SVC(decision_function_shape="ovo").fit(complete, four)
+    check(load_model(machine), complete, machine.decision_function(complete), tuple("012345"))
+
+
+def test_estimators_fitted_on_arrays_take_a_matrix(complete, binary):
+    X = np.ascontiguousarray(complete)
+    plain = LogisticRegression().fit(X, binary)
+    with pytest.raises(ModelError, match="LogisticRegression does not name its columns"):
+        load_model(plain)
+    model = load_model(plain, columns=["x", "y", "z"])
+    assert model.wants == "float64"
+    check(model, X, plain.decision_function(X), ("1",))
+
+
+def test_a_pipeline_that_takes_text_tells_its_names_when_called(table, complete, binary):
+    frame = complete.assign(word=table["word"].astype(object))[["word"]]
+    upper = FunctionTransformer(
+        lambda words: words.apply(lambda column: column.str.upper()), feature_names_out="one-to-one"
+    )
+    line = make_pipeline(upper, OneHotEncoder(), LogisticRegression()).fit(frame, binary)
+    model = load_model(line, columns=["word"])
+    assert model.names is None
+    names, values = model.score(frame)
+    assert names == ("1",)
+    np.testing.assert_array_equal(values[0], line.decision_function(frame))
+
+
+class Labels(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        return self
+
+    def predict(self, X):
+        return self.classes_[np.zeros(len(X), int)]
+
+
+def test_labels_are_not_explained(complete, binary):
+    for model in (KMeans(2, n_init=1).fit(complete), Labels().fit(complete, binary)):
+        with pytest.raises(ModelError, match="gives labels, which have no order"):
+            load_model(model, columns=["a", "b", "c"])
+    several = MultiOutputClassifier(LogisticRegression()).fit(complete, np.column_stack([binary, 1 - binary]))
+    with pytest.raises(ModelError, match="returned a list of 2 arrays; explain one target"):
+        load_model(several).score(complete)
+    with pytest.raises(ModelError, match="LogisticRegression is not fitted; call fit first"):
+        load_model(LogisticRegression())
+
+
+def test_an_estimator_that_fails_says_so(complete, binary):
+    model = load_model(LogisticRegression().fit(complete, binary))
+    with pytest.raises(
+        ModelError, match=r"LogisticRegression.decision_function raised ValueError on 240 rows: Input X"
+    ):
+        model.score(complete.assign(a=np.nan))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda frame: frame["a"].to_numpy(), ("output",)),
+        (lambda frame: frame["a"], ("a",)),
+        (lambda frame: frame["a"].rename(None), ("output",)),
+        (lambda frame: frame[["a", "b"]].to_numpy(np.float32), ("0", "1")),
+        (lambda frame: frame[["c", "a"]], ("c", "a")),
+        (lambda frame: frame[["a"]].to_numpy(), ("output",)),
+        (lambda frame: (frame["a"] > 0).to_numpy(), ("output",)),
+        (lambda frame: frame["a"].round().astype("Int64"), ("a",)),
+        (lambda frame: list(frame["a"]), ("output",)),
+    ],
+)
+def test_functions_return_arrays_series_and_frames(complete, function, names):
+    model = load_model(function)
+    assert (model.kind, model.columns, model.names, model.wants) == ("callable", None, None, "frame")
+    check(model, complete, np.asarray(function(complete), float), names)
+
+
+def test_missing_values_of_pandas_become_nan(complete):
+    values = load_model(lambda frame: frame["a"].where(frame["a"] > 0).astype("Float64")).score(complete)[1]
+    np.testing.assert_array_equal(values[0], complete["a"].where(complete["a"] > 0))
+
+
+def half(frame):
+    return frame[: len(frame) // 2].to_numpy()
+
+
+def words(frame):
+    return np.repeat("1", len(frame))
+
+
+def broken(frame):
+    return frame["nowhere"]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (half, r"half returned an array of shape \(120, 3\) for 240 rows; expected \(240,\) or \(240, outputs\)"),
+        (words, "words returned <U1 values, not numbers; the first is np.str_"),
+        (lambda frame: frame["a"].astype(str), "<lambda> returned object values, not numbers|returned str"),
+        (broken, "broken raised KeyError on a DataFrame of 240 rows with the columns a, b, c: 'nowhere'"),
+        (lambda frame: 1.0, "returned float; expected an array, Series or DataFrame of 240 rows"),
+        (lambda frame: None, "returned NoneType"),
+        (lambda frame: frame.to_numpy()[None], r"shape \(1, 240, 3\)"),
+        (lambda frame: frame[["a", "a"]], "two outputs of one name: a, a"),
+        (lambda frame: frame.to_numpy() * 1j, "complex128 values, not numbers"),
+        (lambda frame: frame[[]], r"shape \(240, 0\)"),
+    ],
+)
+def test_functions_that_do_not_do_as_agreed(complete, function, message):
+    with pytest.raises(ModelError, match=message) as raised:
+        load_model(function).score(complete)
+    if function is broken:
+        assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_functions_may_know_their_columns(complete, binary):
+    estimator = LogisticRegression().fit(complete[["c", "a"]], binary)
+    model = load_model(estimator.predict_proba)
+    assert model.columns == ("c", "a")
+    check(model, complete, estimator.predict_proba(complete[["c", "a"]]), ("0", "1"))
+    with pytest.raises(ModelError, match="column 0 is 'c' for it and 'a'"):
+        load_model(estimator.predict_proba, columns=["a", "c"])
+    assert load_model(half, columns=["b"]).columns == ("b",)
+    with pytest.raises(ModelError, match="takes column 'z', which is not among"):
+        load_model(half, columns=["z"]).score(complete)
+
+
+def test_what_is_no_model(complete):
+    for thing in (3, complete, LogisticRegression, {"a": 1}):
+        with pytest.raises(UsageError, match="a model is a file, a fitted model of XGBoost"):
+            load_model(thing)
+    with pytest.raises(UsageError, match="the booster is in its item 'booster'"):
+        load_model({"booster": None, "history": {}})
+
+
+def test_functions_that_cannot_travel():
+    lock = threading.Lock()
+    with pytest.raises(ModelError, match="cannot be pickled, and so not sent to workers"):
+        load_model(lambda frame: lock.locked())
+
+
+def test_opened_functions_are_kept(complete):
+    model = load_model(half)
+    assert open_predictor(model) is open_predictor(pickle.loads(pickle.dumps(model)))
