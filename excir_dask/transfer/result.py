@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.errors import LakeError
 from excir_dask.folders import check_digests, check_format, check_target, digests, whole
 from excir_dask.tables import records
-from excir_dask.transfer import words
+from excir_dask.transfer import sweep_words as words
 
 if TYPE_CHECKING:
     import pandas as pd

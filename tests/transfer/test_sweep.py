@@ -14,7 +14,7 @@ from excir_dask import Explanation, Sweep, explain, sweep
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.transfer import sweep as module
 from excir_dask.transfer.agreement import compare
-from excir_dask.transfer.words import verdict
+from excir_dask.transfer.sweep_words import verdict
 
 WEIGHTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1, *([0.02] * 12)])
 GROUPS = {"first": ["f00", "f01"], "rest": ["f18", "f19"], "odd": ["f03", "f07", "f11"]}
