@@ -1,4 +1,4 @@
-"""The synthetic sets of the paper, made again from their descriptions (all with seed 0), and scikit-learn's bundled data.
+"""The synthetic sets of the paper, made from their descriptions (all with seed 0), and scikit-learn's bundled data.
 
 Each function returns ``(X, y)``; whole-number ``y`` are classes, others a number to predict. Where the paper leaves
 something open the function says what was chosen.
@@ -66,7 +66,7 @@ def fashion_mnist_features() -> Set:
 
 
 def stock_technical() -> Set:
-    """Moments of 60-step random walks; class 1 (our choice) where momentum, with noise of half its size, is positive."""
+    """Moments of 60-step random walks; class 1 (our choice) where momentum plus noise of half its size is positive."""
     random = np.random.RandomState(0)
     returns = 0.01 * random.randn(4000, 60)
     momentum = returns.sum(1)

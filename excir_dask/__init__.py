@@ -6,8 +6,9 @@
 
 from excir_dask.explain import explain
 from excir_dask.explanation import Explanation
+from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.result import Sweep
 from excir_dask.transfer.sweep import sweep
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "Sweep", "__version__", "explain", "sweep"]
+__all__ = ["Explanation", "Sweep", "__version__", "compare", "explain", "sweep"]

@@ -25,6 +25,7 @@ def excir() -> None:
     excir plan lake/                             what would be read, and what is wrong with it
     excir explain lake/ --output pred            rank the features of a lake
     excir sweep lake/ --output pred              how few rows give the same ranking
+    excir compare full/ sample/                  how far two saved explanations agree
     """
 
 
@@ -103,6 +104,29 @@ def plan(
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         _fail(found.problem)
+
+
+@excir.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+def compare(a: str, b: str, k: int, top: int, as_json: bool) -> None:
+    """Say how far explanation B agrees with explanation A.
+
+    A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (and what chance gives),
+    Spearman, Kendall and nDCG@k, shape by Procrustes, affine and KL residuals, scores by their standard errors.
+
+    \b
+    excir compare full/ sample/
+    excir compare january/ february/ --k 20 --json
+    """
+    from excir_dask.transfer import words
+    from excir_dask.transfer.agreement import compare as run
+
+    found = run(a, b, k)
+    click.echo(json.dumps(found.to_dict(top), allow_nan=False) if as_json else words.text(found, top))
 
 
 @excir.command()

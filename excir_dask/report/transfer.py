@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -167,7 +167,9 @@ def _levels(ax: Axes, sweep: Sweep, table: pd.DataFrame, metric: str) -> None:
 
 def _name_points(ax: Axes, fractions: list[float], x: list[float], y: list[float], chosen: float | None) -> None:
     """Fractions beside their points: above, or else below, or else farther off where a name or point is in the way."""
-    pixels = ax.transData.transform(np.column_stack([x, y])) * 72.0 / ax.get_figure(root=True).dpi
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    pixels = ax.transData.transform(np.column_stack([x, y])) * 72.0 / figure.dpi
     taken = [(across, up) for across, up in pixels]
     for place in np.argsort(x, kind="stable"):
         across, up = pixels[place]
@@ -184,7 +186,7 @@ def _name_points(ax: Axes, fractions: list[float], x: list[float], y: list[float
         )  # fmt: skip
 
 
-def _legend(ax: Axes, where: str) -> None:
+def _legend(ax: Axes, where: Any) -> None:
     ax.legend(loc=where, fontsize=8, labelcolor=MUTED, edgecolor="none", facecolor=ax.get_facecolor(), framealpha=0.9)
 
 

@@ -23,6 +23,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
+    full = runs[runs["fraction"] == 1.0].drop_duplicates("seed")["seconds"].median()
     rows = []
     for (kind, fraction), table in runs.groupby(["kind", "fraction"], sort=True):
         single = table.drop_duplicates("seed")
@@ -33,6 +34,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
             "rows": round(single["rows"].median()),
             "bytes": round(single["bytes"].median()) if single["bytes"].notna().all() else None,
             "seconds": single["seconds"].median(),
+            "speedup": full / single["seconds"].median(),
             "train_seconds": single["train_seconds"].median() if single["train_seconds"].notna().all() else None,
             "k": table["k"].iloc[0],
             "n": table["n"].iloc[0],
@@ -46,10 +48,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
             worst = by_seed[name].max()
             row |= {f"{name}_mean": worst.mean(), f"{name}_worst": worst.max()}
         rows.append(row)
-    summary = pd.DataFrame(rows).astype({"bytes": "Int64", "train_seconds": "float64"})
-    reference = summary.loc[summary["fraction"] == 1.0, "seconds"].iloc[0]
-    summary.insert(summary.columns.get_loc("seconds") + 1, "speedup", reference / summary["seconds"])
-    return summary
+    return pd.DataFrame(rows).astype({"bytes": "Int64", "train_seconds": "float64"})
 
 
 def of_kind(summary: pd.DataFrame, kind: str = "features") -> pd.DataFrame:

@@ -80,7 +80,7 @@ def verdict(sweep: Sweep) -> str:
     each = f"each of {_count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
     if sweep.chosen is None:
         below = table[table["fraction"] < 1.0]
-        best = below.loc[below["jaccard_worst"].idxmax()]
+        best = below.sort_values(["jaccard_worst", "fraction"], ascending=[False, True]).iloc[0]
         return (
             f"No fraction below 1.0 reaches a Jaccard@{k} of {target:g} for {each}; the best is "
             f"{best['jaccard_worst']:.3f} at {percent(best['fraction'])} of the rows. Use all rows, or a lower target."

@@ -1,0 +1,189 @@
+"""Agreement of two explanations: of a sample with the whole, of this month with the last, of two models."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from excir_dask.errors import UsageError, nearest
+from excir_dask.explanation import Explanation
+from excir_dask.kernels import agreement as measures
+from excir_dask.tables import records
+from excir_dask.transfer import words
+from excir_dask.transfer.pairs import common, feature_pairs, have, paired, regrouped, without
+from excir_dask.transfer.settings import differences
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = [
+    "output", "kind", "k", "n", "jaccard", "jaccard_chance", "spearman", "kendall", "procrustes", "affine", "kl",
+    "ndcg", "score_shift", "score_shift_name", "rank_shift", "rank_shift_name",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How far explanation B agrees with explanation A; ``docs/AGREEMENT.md`` defines every measure.
+
+    Outputs, features and groups that both have are compared, at their places among those.
+    """
+
+    names: tuple[str, str]
+    """of A and B: the folders they were loaded from, or else a and b"""
+    k: int
+    """size of the top that was asked for; a row's own ``k`` is smaller where it has no more features than that"""
+    table: pd.DataFrame
+    """a row per output and kind, "features" or "groups": sizes, measures, largest shifts and what they are of"""
+    features: pd.DataFrame
+    """a row per output and feature: ``output feature cir_a cir_b shift stderr beyond rank_a rank_b``"""
+    only_in_a: dict[str, list[str]]
+    """outputs, features and groups that B does not have"""
+    only_in_b: dict[str, list[str]]
+    """outputs, features and groups that A does not have"""
+    regrouped: list[str]
+    """groups that have other members in B than in A"""
+    settings: dict[str, tuple[Any, Any]]
+    """what differs between the runs, A's value first: fraction, seed, centering, rank_by, rows, model, lake, ..."""
+
+    def shifts(self, output: str | None = None, n: int = 10) -> pd.DataFrame:
+        """The features whose scores differ most.
+
+        Parameters
+        ----------
+        output : str, optional
+            Default: all of them.
+        n : int
+            Features of the table.
+
+        Returns
+        -------
+        DataFrame
+            ``shift`` is ``cir_b - cir_a``, ``stderr`` the standard error of the two together,
+            ``sqrt(stderr_a^2 + stderr_b^2)``, ``beyond`` whether the shift is more than twice that. Two samples that
+            share rows (one inside the other, for instance) differ less than ``stderr`` says.
+        """
+        names = list(dict.fromkeys(self.features["output"]))
+        if output is not None and output not in names:
+            raise UsageError(
+                f"output '{output}' was not compared{nearest(output, names)} (compared: {', '.join(names)})"
+            )
+        found = self.features if output is None else self.features[self.features["output"] == output]
+        order = np.argsort(-found["shift"].abs().round(measures.DIGITS).to_numpy(), kind="stable")
+        return found.iloc[order[:n]].reset_index(drop=True)
+
+    def to_dict(self, n: int = 10) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold, with the ``n`` largest shifts."""
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "agreement": records(self.table),
+            "shifts": records(self.shifts(n=n)),
+            "only_in_a": self.only_in_a,
+            "only_in_b": self.only_in_b,
+            "regrouped": self.regrouped,
+            "settings": {name: list(values) for name, values in self.settings.items()},
+        }
+
+    def __str__(self) -> str:
+        return words.text(self)
+
+    def __repr__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
+
+
+def compare(a: Explanation | str | os.PathLike[str], b: Explanation | str | os.PathLike[str], k: int = 8) -> Agreement:
+    """How far two explanations agree, in order, in shape and in scores.
+
+    Parameters
+    ----------
+    a, b : Explanation or path
+        Explanations, or the folders they were saved in. Where it matters, ``a`` is the one that counts as right.
+    k : int
+        Size of the top that Jaccard and nDCG look at. Where there are no more than ``k`` features, it is half of them.
+
+    Returns
+    -------
+    Agreement
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from excir_dask import compare, explain
+    >>> frame = pd.DataFrame({"u": [1.0, 2, 3, 4], "v": [4.0, 1, 3, 2], "w": [4.0, 3, 2, 1], "y": [1.0, 2, 3, 4]})
+    >>> found = compare(explain(frame, output="y"), explain(frame.head(3), output="y"))
+    >>> found.table[["kind", "k", "n", "jaccard", "score_shift_name"]]
+           kind  k  n  jaccard score_shift_name
+    0  features  1  3      1.0                v
+    """
+    import pandas as pd
+
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise UsageError(f"k is {k!r}; it is the number of features in the top, a whole number of at least 1")
+    one, other = _loaded(a, "a"), _loaded(b, "b")
+    outputs = common(one, other, "outputs")
+    common(one, other, "features")
+    rows, pairs = [], []
+    for output in outputs:
+        features = paired(one, other, output, "feature")
+        rows.append({"output": output, "kind": "features", **_measure(one, other, features, k)})
+        pairs.append(feature_pairs(output, features))
+        groups = paired(one, other, output, "group")
+        if len(groups):
+            rows.append({"output": output, "kind": "groups", **_measure(one, other, groups, k)})
+    kinds = ("outputs", "features", "groups")
+    return Agreement(
+        names=(_name(a, "a"), _name(b, "b")),
+        k=int(k),
+        table=pd.DataFrame(rows)[COLUMNS],
+        features=pd.concat(pairs, ignore_index=True),
+        only_in_a={kind: without(have(one, kind), have(other, kind)) for kind in kinds},
+        only_in_b={kind: without(have(other, kind), have(one, kind)) for kind in kinds},
+        regrouped=regrouped(one, other),
+        settings=differences(one, other, outputs),
+    )
+
+
+def _loaded(given: Explanation | str | os.PathLike[str], which: str) -> Explanation:
+    if isinstance(given, Explanation):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Explanation.load(given)
+    raise UsageError(f"{which} is a {type(given).__name__}; give an Explanation or the folder it was saved in")
+
+
+def _name(given: Explanation | str | os.PathLike[str], otherwise: str) -> str:
+    return otherwise if isinstance(given, Explanation) else os.fspath(given)
+
+
+def _measure(a: Explanation, b: Explanation, pairs: pd.DataFrame, k: int) -> dict[str, Any]:
+    """Columns of the table for one output and kind."""
+    cir_a, cir_b = pairs["cir_a"].to_numpy(dtype=np.float64), pairs["cir_b"].to_numpy(dtype=np.float64)
+    rank_a, rank_b = pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()
+    ranked_a = pairs[f"{a.facts['settings']['rank_by']}_a"].to_numpy(dtype=np.float64)
+    ranked_b = pairs[f"{b.facts['settings']['rank_by']}_b"].to_numpy(dtype=np.float64)
+    size = measures.top_size(k, len(pairs))
+    score_shift, score_at = measures.largest(cir_a, cir_b, rank_a)
+    rank_shift, rank_at = measures.largest(rank_a, rank_b, rank_a)
+    return {
+        "k": size,
+        "n": len(pairs),
+        "jaccard": measures.jaccard(rank_a, rank_b, size),
+        "jaccard_chance": measures.jaccard_chance(len(pairs), size),
+        "spearman": measures.spearman(ranked_a, ranked_b),
+        "kendall": measures.kendall(ranked_a, ranked_b),
+        "procrustes": measures.procrustes(cir_a, cir_b),
+        "affine": measures.affine(cir_a, cir_b),
+        "kl": measures.symmetric_kl(cir_a, cir_b),
+        "ndcg": measures.ndcg(ranked_a, rank_b, size),
+        "score_shift": score_shift,
+        "score_shift_name": "" if score_at is None else pairs["name"][score_at],
+        "rank_shift": int(rank_shift),
+        "rank_shift_name": "" if rank_at is None else pairs["name"][rank_at],
+    }

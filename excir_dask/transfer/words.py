@@ -1,0 +1,178 @@
+"""How an agreement reads: a table, what it means in words, and what was not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.cells import cells, fill, fit, short
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.transfer.agreement import Agreement
+
+NAME = 32
+"""cells of a name that are shown"""
+MOST = 8
+"""names of a list that are shown"""
+LINE = 90
+"""cells that lines of words keep to"""
+BEYOND = 0.0455
+"""share of differences beyond two standard errors that chance alone gives"""
+
+_MEASURES = ["jaccard", "jaccard_chance", "spearman", "kendall", "ndcg", "procrustes", "affine", "kl"]
+_MEANING = {
+    "centering": "scores that are centred differently differ on the same rows too",
+    "rank_by": "each explanation keeps its own order, and order is compared by what each ranks by",
+    "columns": "outputs of one name come from different columns",
+}
+_KEY = (
+    "jaccard, spearman, kendall, ndcg: 1 is the same order; chance: jaccard of random orders; "
+    "procrustes, affine, kl: 0 is the same shape"
+)
+
+
+def text(agreement: Agreement, top: int = 10) -> str:
+    """The measures and their meaning for every output, the largest shifts, then what differs."""
+    lines = [_headline(agreement), *fill(_differing(agreement), LINE), ""]
+    for output, table in agreement.table.groupby("output", sort=False):
+        lines += [f"{short(str(output), LINE)}: agreement", *_rows(table)]
+        for row in table.to_dict("records"):
+            lines += _folded(f"{row['kind']}: {_verdict(agreement, row)}")
+        lines.append("")
+    shifts, several = agreement.shifts(n=top), agreement.features["output"].nunique() > 1
+    lines += ["largest shifts of scores (* more than twice their standard error)", *_shift_rows(shifts, several), ""]
+    lines += fill(_KEY.split(" "), LINE, " ")
+    return "\n".join([*lines, *notes(agreement)])
+
+
+def html(agreement: Agreement, top: int = 10) -> str:
+    """The same as a fragment of HTML that inherits the notebook's colours."""
+    parts = [f"<div style='font-size:90%'><p>{escape(_headline(agreement))}</p>"]
+    parts += [f"<p>{escape(line)}</p>" for line in _differing(agreement)]
+    titles = ["output", "kind", "n", "k", *_MEASURES]
+    rows = agreement.table.to_dict("records")
+    parts.append(_html_table(titles, [[_shown(row[title]) for title in titles] for row in rows]))
+    parts += [
+        f"<p><b>{escape(str(row['output']))}</b>, {row['kind']}: {escape(_verdict(agreement, row))}</p>" for row in rows
+    ]
+    shifts = agreement.shifts(n=top)
+    parts.append("<p>largest shifts of scores</p>")
+    parts.append(_html_table(map(str, shifts), [[_shown(cell) for cell in row] for row in shifts.to_numpy().tolist()]))
+    parts += [f"<p>{escape(note)}</p>" for note in [_KEY, *notes(agreement)]]
+    return "".join(parts) + "</div>"
+
+
+def notes(agreement: Agreement) -> list[str]:
+    """What a reader must not overlook: what only one of the two has, and settings that make scores differ."""
+    found = []
+    for side, only in (("A", agreement.only_in_a), ("B", agreement.only_in_b)):
+        found += [
+            f"note: {_count(len(names), kind.removesuffix('s'))} only in {side}, not compared: {listed(names)}"
+            for kind, names in only.items()
+            if names
+        ]
+    if agreement.regrouped:
+        found.append(f"note: groups with other members in B than in A: {listed(agreement.regrouped)}")
+    found += [f"note: {name} differs: {_MEANING[name]}" for name in _MEANING if name in agreement.settings]
+    return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them, the first few if there are many.
+
+    >>> listed(["a", "b"]), listed([])
+    ('a, b', 'none')
+    """
+    shown = ", ".join(short(name, NAME) for name in names[:MOST])
+    return shown + (f", ... ({len(names):,} in all)" if len(names) > MOST else "") if names else "none"
+
+
+def _headline(agreement: Agreement) -> str:
+    return f"Agreement of {agreement.names[0]} (A) and {agreement.names[1]} (B)"
+
+
+def _differing(agreement: Agreement) -> list[str]:
+    return [f"{name}: {_value(a)} in A, {_value(b)} in B." for name, (a, b) in agreement.settings.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return listed([str(entry) for entry in value.values()])
+    return f"{value:,}" if type(value) is int else "none" if value is None else short(str(value), 60)
+
+
+def _rows(table: pd.DataFrame) -> list[str]:
+    """Measures of one output, a line for features and one for groups."""
+    titles = ["chance" if name == "jaccard_chance" else name for name in _MEASURES]
+    lines = [f"  {'':<8} {'n':>6} {'k':>4}" + "".join(f" {title:>{max(len(title), 7)}}" for title in titles)]
+    for row in table.to_dict("records"):
+        measures = [f" {row[name]:>{max(len(title), 7)}.3f}" for name, title in zip(_MEASURES, titles, strict=True)]
+        lines.append(f"  {row['kind']:<8} {row['n']:>6} {row['k']:>4}" + "".join(measures))
+    return lines
+
+
+def _verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
+    """One row of the table in words."""
+    n, k, kind = row["n"], row["k"], row["kind"]
+    if n == 1:
+        parts = [f"there is only one {kind.removesuffix('s')}, so there is no order to compare"]
+    else:
+        same = round(2 * k * row["jaccard"] / (1 + row["jaccard"]))
+        parts = [f"{same} of the top {k} are in both (by chance {k * k / n:.1f})"]
+        if k < agreement.k:
+            parts.append(f"k is {k}, because a top {agreement.k} of {n} would be all of them")
+        shift, name = row["rank_shift"], short(row["rank_shift_name"], NAME)
+        parts.append(f"{name} moves most, by {_count(shift, 'place')}" if shift else "all are in the same order")
+    name = short(row["score_shift_name"], NAME)
+    parts.append(f"the largest shift of a score is {row['score_shift']:.4f} ({name})" if name else "no score differs")
+    if kind == "features" and name:
+        table = agreement.features[agreement.features["output"] == row["output"]]
+        beyond = table[table["beyond"]]
+        parts.append(
+            f"{len(beyond):,} of {n:,} shifts are more than twice their standard error (by chance {BEYOND * n:.1f})"
+        )
+        turned = beyond[(beyond["cir_a"] - 0.5) * (beyond["cir_b"] - 0.5) < 0]
+        if len(turned):
+            parts.append(f"{_count(len(turned), 'feature')} changed direction: {listed(list(turned['feature']))}")
+    return "; ".join(parts)
+
+
+def _shift_rows(shifts: pd.DataFrame, several: bool) -> list[str]:
+    """Features, a line each, with their output where there are several outputs."""
+    named = ["output", "feature"] if several else ["feature"]
+    widths = {name: min(max([len(name), *map(cells, shifts[name])]), NAME) for name in named}
+    head = "".join(f"  {fit(name, width)}" for name, width in widths.items())
+    lines = [f"{head}  {'cir A':>7}  {'cir B':>7}    {'shift':>7}  {'stderr':>7}  {'rank A':>6}  {'rank B':>6}"]
+    for row in shifts.to_dict("records"):
+        names = "".join(f"  {fit(row[name], width)}" for name, width in widths.items())
+        star = "*" if row["beyond"] else " "
+        lines.append(
+            f"{names}  {row['cir_a']:>7.4f}  {row['cir_b']:>7.4f}  {star} {row['shift']:>+7.4f}"
+            f"  {row['stderr']:>7.4f}  {row['rank_a']:>6}  {row['rank_b']:>6}"
+        )
+    return lines
+
+
+def _folded(sentence: str) -> list[str]:
+    lines = fill(sentence.split(" "), LINE - 4, " ")
+    return [f"  {lines[0]}", *(f"    {line}" for line in lines[1:])]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _shown(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:.4f}" if isinstance(cell, float) else escape(str(cell))
+
+
+def _html_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    left = "style='text-align:left'"
+    head = "".join(f"<th {left}>{escape(title)}</th>" for title in titles)
+    body = ("<tr>" + "".join(f"<td {left}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(body)}</table>"
