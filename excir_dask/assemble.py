@@ -37,7 +37,7 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, cen
     )
 
 
-def facts(inputs: Inputs, stats: LakeStats, names: Sequence[str], **settings: Any) -> dict[str, Any]:
+def facts(inputs: Inputs, stats: LakeStats, row_groups: int, names: Sequence[str], **settings: Any) -> dict[str, Any]:
     """What must be the same when the run is repeated."""
     model, selection = inputs.outputs.model, inputs.plan.selection
     columns = inputs.outputs.columns.columns or [None] * len(names)
@@ -49,18 +49,19 @@ def facts(inputs: Inputs, stats: LakeStats, names: Sequence[str], **settings: An
             **settings,
         },
         "rows": {
-            "lake": stats.counts.read,
+            "lake": stats.counts.read if inputs.snapshot is None else inputs.snapshot.rows,
             "sampled": stats.counts.sampled,
             "without_output": stats.counts.without_output,
             "without_weight": stats.counts.without_weight,
             "used": stats.counts.used,
+            "row_groups": row_groups,
         },
         "left_out": {**selection.left_out, **dict.fromkeys(stats.too_many, reason)},
         "converted": selection.converted,
     }
 
 
-def provenance(lake: Any, inputs: Inputs, began: float) -> dict[str, Any]:
+def provenance(inputs: Inputs, bytes_read: float, began: float) -> dict[str, Any]:
     """What may differ between two runs with the same result; ``began`` by the performance counter."""
     model = inputs.outputs.model
     packages = [
@@ -72,7 +73,7 @@ def provenance(lake: Any, inputs: Inputs, began: float) -> dict[str, Any]:
         *(["xgboost"] if model and model.kind == "xgboost" else []),
     ]
     return {
-        "lake": _source(lake, inputs),
+        "lake": _source(inputs),
         "model": None
         if model is None
         else {
@@ -84,6 +85,7 @@ def provenance(lake: Any, inputs: Inputs, began: float) -> dict[str, Any]:
         },
         "slices": sum(1 for _ in inputs.plan.slices()),
         "budget": inputs.plan.budget,
+        "bytes_read": int(bytes_read),
         "seconds": round(time.perf_counter() - began, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {
@@ -94,10 +96,10 @@ def provenance(lake: Any, inputs: Inputs, began: float) -> dict[str, Any]:
     }
 
 
-def _source(lake: Any, inputs: Inputs) -> dict[str, Any]:
+def _source(inputs: Inputs) -> dict[str, Any]:
     snapshot = inputs.snapshot
     if snapshot is None:
-        return {"name": f"{type(lake).__module__.split('.')[0]} DataFrame"}
+        return {"name": f"{type(inputs.lake).__module__.split('.')[0]} DataFrame"}
     return {
         "name": snapshot.location.name,
         "files": len(snapshot.files),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
-from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
+from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SAMPLING, SCORING, explain_arguments, names, options
 from excir_dask.cli_transfer import sweep
 from excir_dask.errors import ExcirError
 from excir_dask.version import __version__
@@ -23,6 +24,7 @@ def excir() -> None:
     \b
     excir demo                                   see it work on a generated lake
     excir plan lake/                             what would be read, and what is wrong with it
+    excir train lake/ --label y --out model.ubj  train an XGBoost model on a lake
     excir explain lake/ --output pred            rank the features of a lake
     excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
@@ -31,7 +33,7 @@ def excir() -> None:
 
 @excir.command()
 @click.argument("lake")
-@options(QUESTION, SAMPLE, SCORING, RUNNING)
+@options(QUESTION, SAMPLE, SAMPLING, SCORING, RUNNING)
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
 @click.option(
@@ -104,6 +106,61 @@ def plan(
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         _fail(found.problem)
+
+
+@excir.command()
+@click.argument("lake")
+@click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
+@click.option("--out", type=click.Path(), required=True, help="File of the model: a name that ends .ubj or .json.")
+@click.option("--overwrite", is_flag=True, help="Replace a model that is already there.")
+@click.option("--features", help="Comma-separated names or patterns to learn from; '!name' takes columns away.")
+@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
+@click.option(
+    "--params", multiple=True, metavar="KEY=VALUE",
+    help="A parameter of XGBoost, or @FILE with several (JSON or YAML); repeat for more.",
+)  # fmt: skip
+@click.option("--rounds", type=int, default=200, show_default=True, help="Rounds of boosting, at most.")
+@click.option(
+    "--early-stopping", type=int, default=20, show_default=True,
+    help="Stop after so many rounds without a better validation metric; 0 for never.",
+)  # fmt: skip
+@click.option("--validation", type=float, default=0.2, show_default=True, help="Share of the rows to validate with.")
+@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use at all.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of sample, validation rows and XGBoost.")
+@click.option("--budget", default="128MiB", show_default=True, help="Bytes that one partition of rows may hold.")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+def train(
+    lake: str, out: str, overwrite: bool, features: str | None, params: Sequence[str], as_json: bool, **options: Any
+) -> None:
+    """Train an XGBoost model on the rows of LAKE.
+
+    Text, truth values and integers with 2 to 100 different values are classes, as are floating numbers that are all
+    0 or 1; any other label is a number to predict. The model keeps the trees up to its best round, and a file beside
+    it, NAME.training.json, tells how it was trained.
+
+    \b
+    excir train lake/ --label broken --out model.ubj
+    excir train lake/ --label city --out model.ubj --features '!id' --params max_depth=4 --params eval_metric=merror
+    excir train 's3://bucket/lake/*.parquet' --label price --out model.json --fraction 0.1 --params @params.yaml
+    """
+    from excir_dask.training.params import parse_params
+    from excir_dask.training.train import train as run
+
+    training = run(
+        lake,
+        out=out,
+        overwrite=overwrite,
+        features=names(features),
+        params=parse_params(params),
+        **options,
+    )
+    click.echo(f"saved in {out}", err=True)
+    if as_json:
+        click.echo(json.dumps({**training.summary(), "out": out}, allow_nan=False))
+    else:
+        click.echo(str(training))
+        click.echo(f"\nTry next:\n  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}")
 
 
 @excir.command()

@@ -63,6 +63,14 @@ SAMPLE = (
 )
 """on which rows"""
 
+SAMPLING = (
+    click.option(
+        "--sampling", type=click.Choice(["rows", "row-groups"]), default="rows", show_default=True,
+        help="Draw each row, or whole row groups, which saves reading the others.",
+    ),
+)  # fmt: skip
+"""what such a sample is drawn from"""
+
 SCORING = (
     click.option(
         "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from excir_dask.cli_options import QUESTION, RUNNING, SCORING, explain_arguments, names, options
+from excir_dask.cli_options import QUESTION, RUNNING, SAMPLING, SCORING, explain_arguments, names, options
 from excir_dask.errors import UsageError
 
 
@@ -57,13 +58,15 @@ class Seeds(click.ParamType):
 )
 @click.option("--retrain", is_flag=True, help="Train a model at every fraction, in place of --output or --model.")
 @click.option("--label", metavar="COLUMN", help="With --retrain: the column to learn.")
-@options(QUESTION, SCORING, RUNNING)
+@click.option("--params", multiple=True, metavar="KEY=VALUE", help="With --retrain: a parameter of XGBoost, or @FILE.")
+@options(QUESTION, SAMPLING, SCORING, RUNNING)
 @click.option("--out", type=click.Path(), help="Folder to save the sweep in.")
 @click.option("--overwrite", is_flag=True, help="Replace a sweep that is already in that folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
 def sweep(
-    lake: str, fractions: list[float], seeds: int | list[int], k: int, target_jaccard: float, retrain: bool,
-    label: str | None, threads: int | None, out: str | None, overwrite: bool, as_json: bool, **given: Any,
+    lake: str, fractions: list[float], seeds: int | list[int], k: int, target_jaccard: float,
+    retrain: bool, label: str | None, params: Sequence[str],
+    threads: int | None, out: str | None, overwrite: bool, as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find how few rows of LAKE give the ranking of all of them.
 
@@ -78,6 +81,7 @@ def sweep(
     import dask
 
     from excir_dask.folders import check_target
+    from excir_dask.training.params import parse_params
     from excir_dask.transfer.sweep import sweep as run
 
     if out is not None:
@@ -91,7 +95,7 @@ def sweep(
             seeds=seeds,
             k=k,
             target_jaccard=target_jaccard,
-            retrain={"label": label} if retrain else None,
+            retrain={"label": label, "params": parse_params(params)} if retrain else None,
             **explain_arguments(**given),
         )
     if out is not None:

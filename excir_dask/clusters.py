@@ -11,31 +11,68 @@ from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 CONNECT_TIMEOUT = "10s"
+
+_NOWHERE = "127.0.0.1:0"
+"""of the pages that a cluster serves: no address at all would mean every address, and a warning where it is taken"""
 
 
 @contextmanager
 def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
     """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
     if isinstance(scheduler, str):
-        from distributed import Client
-
-        _check_address(scheduler)
-        try:
-            client = Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(
-                f"no scheduler answers at {scheduler} ({error}); "
-                "start one with 'dask scheduler', or leave the address out"
-            ) from error
-        with client, closing(ClusterRunner(client, progress)) as runner:
+        with _connect(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
         return
     active = scheduler if scheduler is not None else _active_client()
     with closing(LocalRunner(progress) if active is None else ClusterRunner(active, progress)) as local:
         yield local
+
+
+@contextmanager
+def client_for(scheduler: str | Client | None) -> Iterator[Client]:
+    """A client for what runs on a cluster only; (None) without an active client, of a cluster inside this process.
+
+    It is a client of its own even where one is given: whatever a run leaves on the cluster goes when it is closed. The
+    cluster inside this process is one worker with all threads: it starts in 0.1 s and no other machine can reach it.
+    """
+    active = scheduler if scheduler is not None else _active_client()
+    if isinstance(active, str):
+        with _connect(active) as client:
+            yield client
+    elif active is not None:
+        with _connect(active.scheduler.address, active.security) as client:
+            yield client
+    else:
+        import dask
+        from dask.system import CPU_COUNT
+        from distributed import Client, LocalCluster
+
+        # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
+        with (
+            dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
+            LocalCluster(
+                n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
+                memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
+                scheduler_kwargs={"dashboard": False},
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):  # fmt: skip
+            yield client
+
+
+def _connect(address: str, security: Security | None = None) -> Client:
+    from distributed import Client
+
+    _check_address(address)
+    try:
+        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or leave the address out"
+        ) from error
 
 
 def _check_address(address: str) -> None:

@@ -11,7 +11,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from excir_dask import display
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
+from excir_dask.training.train import train
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -34,6 +35,7 @@ PATTERN = f"!{LABEL}"
 """features to explain: everything but the label, which the model never sees as an input"""
 ROWS_PER_FILE = 50_000
 TRAINING_ROWS = 100_000
+"""of the lake's rows, validation rows among them: more would cost time and change nothing to see"""
 TREES = 60
 BASE_RISK = -1.5
 """log-odds of a breakdown where every sensor stands at its middle: a breakdown in 28% of the rows in all"""
@@ -117,7 +119,7 @@ def check_folder(folder: str) -> Path:
 
 
 def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
-    """Train a model and write a lake with its margin; only one file's rows and the training rows are in memory.
+    """Write a lake, train a model on it and add the model's margin; one file's rows and the model's are in memory.
 
     Parameters
     ----------
@@ -137,16 +139,20 @@ def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
     lake = home / "lake"
     home.mkdir(parents=True, exist_ok=True)
     # First of all, so that an interrupted demo can be run again.
-    (home / MARKER).write_text("made by 'excir demo', which replaces lake, model.ubj and explanation here\n")
+    (home / MARKER).write_text("made by 'excir demo', which replaces lake, model and explanation here\n")
     if lake.exists():
         shutil.rmtree(lake)
     lake.mkdir()
-    sizes = _sizes(rows)
-    model = _train(seed, sizes)
-    model.save_model(home / "model.ubj")
-    for part, size in enumerate(sizes):
-        X, label = _rows(seed, part, size)
-        _write(lake / f"part-{part:03}.parquet", seed, part, X, label, _margin(model, X))
+    for part, size in enumerate(_sizes(rows)):
+        _write(lake / f"part-{part:03}.parquet", seed, part, *_rows(seed, part, size))
+    model = train(
+        lake, label=LABEL, features=list(FEATURES), rounds=TREES, fraction=min(1.0, TRAINING_ROWS / rows), seed=seed,
+        # One thread: the same model on every machine, and quick on a busy one, where threads that wait for each other
+        # took 15 s for the 2 s of one thread.
+        params={"max_depth": 4, "eta": 0.15, "nthread": 1}, out=home / "model.ubj", overwrite=True,
+    ).booster  # fmt: skip
+    for path in lake.iterdir():
+        _add_margin(path, model)
     return lake
 
 
@@ -173,44 +179,24 @@ def _rows(seed: int, part: int, size: int) -> tuple[NDArray[np.float64], NDArray
     return X, label.astype(np.int8)
 
 
-def _train(seed: int, sizes: list[int]) -> Booster:
-    """A model on the first files' rows: more of them would cost time and change nothing to see."""
-    import xgboost
-
-    parts, count = [], 0
-    for part, size in enumerate(sizes):
-        parts.append(_rows(seed, part, size))
-        count += size
-        if count >= TRAINING_ROWS:
-            break
-    X, label = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    data = xgboost.QuantileDMatrix(X, label, feature_names=list(FEATURES), nthread=1)
-    settings: dict[str, Any] = {
-        "objective": "binary:logistic", "tree_method": "hist", "max_depth": 4, "eta": 0.15, "seed": seed,
-        # The same model on every machine, and quick on a busy one, where threads that wait for each other took 15 s
-        # for the 2 s of one thread.
-        "nthread": 1,
-    }  # fmt: skip
-    return xgboost.train(settings, data, num_boost_round=TREES)
-
-
-def _margin(model: Booster, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    import xgboost
-
-    margin = model.predict(xgboost.DMatrix(X, feature_names=list(FEATURES), nthread=1), output_margin=True)
-    return np.asarray(margin, dtype=np.float64)
-
-
-def _write(path: Path, seed: int, part: int, X: NDArray[np.float64], label: Any, margin: NDArray[np.float64]) -> None:
+def _write(path: Path, seed: int, part: int, X: NDArray[np.float64], label: NDArray[np.int8]) -> None:
     fleet = pa.array([f"V{number:04}" for number in range(2000)])
     vehicle = np.random.default_rng([seed, part, 1]).integers(len(fleet), size=len(X))
     columns = {
         "vehicle_id": fleet.take(pa.array(vehicle)),
         **{name: X[:, column] for column, name in enumerate(FEATURES)},
         LABEL: label,
-        OUTPUT: margin,
     }
     pq.write_table(pa.table(columns), path)
+
+
+def _add_margin(path: Path, model: Booster) -> None:
+    import xgboost
+
+    table = pq.read_table(path)
+    X = np.column_stack([table[name].to_numpy() for name in FEATURES])
+    margin = model.predict(xgboost.DMatrix(X, feature_names=list(FEATURES), nthread=1), output_margin=True)
+    pq.write_table(table.append_column(OUTPUT, pa.array(margin.astype(np.float64))), path)
 
 
 def _farewell(home: Path, lake: Path, saved: Path) -> list[str]:

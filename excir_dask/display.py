@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from excir_dask.explanation import Explanation
 
+RISKY = 2.0
+"""times the error of independent rows from which on it is said that row groups differ"""
+
 _ARROWS = {1: "▲", -1: "▼", 0: "·"}
 NAME, GROUP, MEMBER = 40, 26, 24
 """cells of a name that are shown: a feature's, a group's, and a member's beside it"""
@@ -91,6 +94,7 @@ def notes(explanation: Explanation) -> list[str]:
     wide = explanation.features["center_bound"].max()
     if wide > 1e-12:
         found.append(f"note: approximate centres changed no score by more than {wide:.1g} (certified)")
+    found += _row_groups(explanation)
     flagged = explanation.features[explanation.features["flag"] != ""]
     for flag, table in flagged.groupby("flag"):
         names = list(dict.fromkeys(table["feature"]))
@@ -99,6 +103,36 @@ def notes(explanation: Explanation) -> list[str]:
     for flag, meaning in _MEANING.items():
         if any(flag in flags for flags in explanation.groups["flag"]):
             found.append(f"note: [{flag}] {meaning}")
+    return found
+
+
+def _row_groups(explanation: Explanation) -> list[str]:
+    """Whether rows of a row group resemble each other, which makes errors larger."""
+    table, settings = explanation.features, explanation.facts["settings"]
+    alike = table[(table["stderr_by"] == "row groups") & (table["stderr_rows"] > 0)]
+    auto = explanation.facts.get("auto")
+    found = []
+    if auto is not None:
+        last = auto["steps"][-1]
+        found.append(
+            f"note: {settings['fraction']:.0%} of the rows were enough (sampling by {settings['sampling']}, "
+            f"{len(auto['steps'])} steps): the top {auto['k']} has an expected Jaccard of {last['jaccard']:.3f} with that "
+            f"of all rows, and one of {auto['target_jaccard']:g} or more with probability {last['probability']:.2f}"
+            if settings["fraction"] < 1
+            else "note: all rows were taken, because nothing less would have met the target"
+        )
+    if len(alike):
+        times = float((alike["stderr"] / alike["stderr_rows"]).median())
+        if settings["sampling"] == "row-groups" and settings["fraction"] < 1 and times > RISKY:
+            found.append(
+                f"note: row groups differ: errors are {times:.1f} times those of independent rows, so that a sample of "
+                "whole row groups is risky; sampling by rows is not"
+            )
+        elif times > RISKY:
+            found.append(
+                f"note: rows of a row group resemble each other: for {len(alike)} scores the spread between row groups "
+                f"decides the error, {times:.1f} times that of independent rows"
+            )
     return found
 
 

@@ -1,33 +1,25 @@
-"""Start reading here: :func:`explain` is the whole product in order, from a lake to an explanation."""
+"""Start reading here: :func:`explain` understands what is asked for; :mod:`excir_dask.attempt` does it, in order."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from excir_dask.assemble import facts, output_table, provenance
+from excir_dask.attempt import Settings, attempt
 from excir_dask.clusters import runner_for
-from excir_dask.errors import DataError, UsageError, nearest
+from excir_dask.errors import UsageError, nearest
 from excir_dask.explanation import Explanation
 from excir_dask.graph.run import LocalRunner, Runner
-from excir_dask.graph.scans import Scans
-from excir_dask.graph.slices import LakeStats
-from excir_dask.group_choice import all_groups, understand_groups
-from excir_dask.inputs import Outputs, parse_bytes, prepare, understand_outputs
-from excir_dask.kernels.centers import LEVELS, center_errors, centers, concatenate
-from excir_dask.kernels.scores import score
-from excir_dask.kernels.sums import Sums
+from excir_dask.group_choice import understand_groups
+from excir_dask.growth import Goal, grow
+from excir_dask.inputs import parse_bytes, prepare, understand_outputs
+from excir_dask.kernels.centers import LEVELS
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.snapshot import check_unchanged
-from excir_dask.outputs.checks import check_categories, known_categories
-from excir_dask.tables import RANK_BY, feature_table, group_table
+from excir_dask.tables import RANK_BY
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,8 +43,12 @@ def explain(
     group_correlated: float | None = None,
     group_rows: int = 5000,
     weights: str | None = None,
-    fraction: float = 1.0,
+    fraction: float | str = 1.0,
+    sampling: str | None = None,
     seed: int = 0,
+    target_jaccard: float = 0.9,
+    confidence: float = 0.95,
+    k: int = 8,
     centering: str = "midhinge",
     rank_by: str = "strength",
     budget: int | str = DEFAULT_BUDGET,
@@ -96,10 +92,17 @@ def explain(
         Rows of that sample.
     weights : str, optional
         Column of row weights. Whole weights count as repeated rows, other weights are scaled to a mean of 1.
-    fraction : float
-        Share of the rows to use. Samples are nested and depend on ``seed`` and the rows alone.
+    fraction : float or "auto"
+        Share of the rows to use. Samples are nested and depend on ``seed`` and the rows alone. "auto" takes more rows
+        until the top features are those of all rows with the confidence asked for.
+    sampling : {"rows", "row-groups"}, optional
+        Draw each row (the default), or whole row groups: then the others are not read at all, but rows of a row group
+        often resemble each other, which the standard errors take into account. "auto" chooses by itself.
     seed : int
         Of the sample.
+    target_jaccard, confidence, k : float, float, int
+        What "auto" is to reach: with this probability, the Jaccard of the top ``k`` with that of all rows is at least
+        the target.
     centering : {"midhinge", "median", "mean", "trimmed"}
         What features and outputs are centred on. ``trimmed`` reads the lake once more.
     rank_by : {"strength", "cir"}
@@ -126,51 +129,29 @@ def explain(
     0       a  1.00          1
     1       b  0.25         -1
     """
-    began = time.perf_counter()
     _check_choice("centering", centering, LEVELS)
     _check_choice("rank_by", rank_by, RANK_BY)
     _check_choice("categoricals", categoricals, CATEGORICALS)
     if max_categories < 1 or group_rows < 2:
         raise UsageError(f"max_categories is {max_categories} and group_rows is {group_rows}; at least 1 and 2")
+    goal = None
+    if fraction == "auto":
+        goal = Goal(target_jaccard, confidence, k)
+        fraction = 1.0
+    if isinstance(fraction, str):
+        raise UsageError(f"fraction is '{fraction}'; it is a number above 0 and at most 1, or 'auto'")
     outputs = understand_outputs(output, model, predict_type, model_columns, allow_pickle)
     inputs = prepare(
         lake, outputs,
         features=features, weights=weights, indicators=categoricals == "indicators",
-        sample=Sample(fraction, seed), budget=parse_bytes(budget), storage_options=storage_options,
+        sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
     )  # fmt: skip
-    selection = inputs.plan.selection
-    wanted = understand_groups(groups, group_prefix, group_correlated, selection)
+    wanted = understand_groups(groups, group_prefix, group_correlated, inputs.plan.selection)
+    settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
     with _runner(lake, scheduler, progress) as runner:
-        scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, outputs.model)
-        if outputs.model is not None:
-            check_categories(outputs.model, scans.categories(known_categories(outputs.model)))
-        stats = scans.statistics(centering, max_categories, 0 if wanted.correlated is None else group_rows)
-        _check_rows(stats, outputs)
-        feature_stats = concatenate([stats.features, stats.indicators])
-        feature_centers, output_centers = centers(feature_stats, centering), centers(stats.outputs, centering)
-        sums = scans.sums(feature_centers, output_centers, stats)
-    if inputs.snapshot is not None:
-        check_unchanged(inputs.snapshot)
-    names = [*selection.features, *(name for column in stats.categories for name in column.features)]
-    _check_range(sums, names, stats.output_names)
-
-    feature_errors = center_errors(feature_stats, centering, feature_centers.center, sums.below)
-    output_errors = center_errors(stats.outputs, centering, output_centers.center, sums.output_below)
-    scores = score(sums, feature_stats, stats.outputs, feature_errors, output_errors)
-    output_names = outputs.columns.names or stats.output_names
-    table = feature_table(names, output_names, feature_stats, stats.outputs, feature_centers, sums, scores, rank_by)
-    return Explanation(
-        features=table,
-        groups=group_table(table, all_groups(wanted, selection, stats, table), rank_by),
-        outputs=output_table(output_names, outputs, stats.outputs, output_centers.center, output_errors),
-        facts=facts(
-            inputs, stats, output_names,
-            fraction=fraction, seed=seed, centering=centering, rank_by=rank_by, weights=weights,
-            categoricals=categoricals, max_categories=max_categories,
-            group_correlated=wanted.correlated, group_rows=None if wanted.correlated is None else group_rows,
-        ),
-        provenance=provenance(lake, inputs, began),
-    )  # fmt: skip
+        if goal is None:
+            return attempt(inputs, settings, runner).explanation
+        return grow(inputs, settings, runner, goal, sampling)
 
 
 def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) -> AbstractContextManager[Runner]:
@@ -182,26 +163,3 @@ def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) ->
 def _check_choice(name: str, value: str, choices: Any) -> None:
     if value not in choices:
         raise UsageError(f"{name} is '{value}'{nearest(str(value), choices)} (one of {', '.join(choices)})")
-
-
-def _check_rows(stats: LakeStats, outputs: Outputs) -> None:
-    counts = stats.counts
-    if counts.used == 0:
-        source = ", ".join(outputs.columns.columns) or "the model's outputs"
-        raise DataError(
-            f"no row is left to explain: {counts.read} rows, {counts.sampled} in the sample, "
-            f"{counts.without_output} of those without a finite value in {source}, "
-            f"{counts.without_weight} without a positive weight"
-        )
-
-
-def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:
-    large = ~np.isfinite(sums.squares + sums.denominator)
-    small = (sums.denominator > 0) & (sums.squares == 0)
-    if (large | small).any():
-        k, j = np.argwhere(large | small)[0]
-        size, cure = ("large", "divide") if large[k, j] else ("small", "multiply")
-        raise DataError(
-            f"column '{names[j]}' times output '{output_names[k]}' is too {size} to square; "
-            f"{cure} one of them by a constant (scores do not change by that)"
-        )

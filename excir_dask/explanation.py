@@ -13,12 +13,14 @@ from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.folders import check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
-from excir_dask.tables import group_table, records
+from excir_dask.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from excir_dask.kernels.uncertainty import Stability
 
 FORMAT = "excir-explanation"
 VERSION = 1
@@ -62,6 +64,46 @@ class Explanation:
         if output is not None and output not in names:
             raise UsageError(f"there is no output '{output}'{nearest(output, names)} (outputs: {', '.join(names)})")
         return self.features[self.features["output"] == (names[0] if output is None else output)]
+
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """Limits between which the scores of all rows of the lake lie with the probability ``level``.
+
+        Where the run took all rows, there is nothing left to be unsure of. A row per output and feature, with ``low``,
+        ``high`` and ``by``: whether single rows or the spread between row groups decided.
+        """
+        from excir_dask.kernels.uncertainty import intervals
+
+        if not 0.0 < level < 1.0:
+            raise UsageError(f"level is {level}; it must be between 0 and 1")
+        table = self.features[["output", "feature", "cir"]].copy()
+        errors, n_eff = lake_errors(self.features, self.facts)
+        low, high = intervals(table["cir"].to_numpy(), errors, n_eff, level)
+        by_groups = self.facts["settings"]["sampling"] == "row-groups"
+        return table.assign(low=low, high=high, by=self.features["stderr_by"] if by_groups else "rows")
+
+    def stability(
+        self, k: int = 8, target: float = 0.9, output: str | None = None, fraction: float | None = None
+    ) -> Stability:
+        """How well the top ``k`` of this sample stands for that of all rows, by simulation from scores and errors.
+
+        Parameters
+        ----------
+        k : int
+        target : float
+            Jaccard with the top of all rows that is wanted.
+        output : str, optional
+            The first one by default.
+        fraction : float, optional
+            What a larger sample would probably say.
+        """
+        from excir_dask.kernels.uncertainty import smaller_errors, stability
+
+        table, rows = self.of(output), self.facts["rows"]
+        errors, _ = lake_errors(table, self.facts)
+        if fraction is not None:
+            errors = smaller_errors(errors, rows["sampled"] / rows["lake"], fraction)
+        by_strength = self.facts["settings"]["rank_by"] == "strength"
+        return stability(table["cir"].to_numpy(), errors, table["rank"].to_numpy(), k, target, by_strength)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.

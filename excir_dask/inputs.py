@@ -40,15 +40,21 @@ class Outputs:
 class Inputs:
     """Everything that a run reads."""
 
+    lake: Any
+    """as it was given"""
     outputs: Outputs
+    sample: Sample
     plan: Plan
     layout: Layout
     frames: list[Any] | None
     """pieces of a DataFrame, one a span; None for files"""
     snapshot: Snapshot | None
     """of the files; None for a DataFrame"""
-    columns: dict[str, Column]
-    """every column that there is"""
+
+    @property
+    def rows(self) -> int:
+        """of the lake; 0 where only reading it tells (a dask DataFrame)"""
+        return self.plan.rows if self.snapshot is None else self.snapshot.rows
 
 
 def understand_outputs(
@@ -83,12 +89,14 @@ def prepare(
 ) -> Inputs:
     """Take stock of a lake and plan how it is read."""
     if is_pandas(lake) or is_dask(lake):
+        if sample.by == "row-groups" and sample.fraction < 1.0:
+            raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
         columns = frame_columns(lake)
         selection = _select(columns, outputs, weights, features, indicators)
         plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
         if not frames:
             raise LakeError("the frame has no rows")
-        return Inputs(outputs, plan, _layout(None, selection, sample), frames, None, columns)
+        return Inputs(lake, outputs, sample, plan, _layout(None, selection, sample), frames, None)
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
     snapshot = take_snapshot(locate(lake, storage_options))
@@ -97,7 +105,17 @@ def prepare(
     if snapshot.rows == 0:
         raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
     layout = _layout(snapshot.location.filesystem, selection, sample)
-    return Inputs(outputs, make_plan(snapshot, selection, budget), layout, None, snapshot, columns)
+    plan = make_plan(snapshot, selection, budget, sample)
+    return Inputs(lake, outputs, sample, plan, layout, None, snapshot)
+
+
+def resampled(inputs: Inputs, sample: Sample) -> Inputs:
+    """The same with another sample."""
+    selection, snapshot = inputs.plan.selection, inputs.snapshot
+    if snapshot is None:
+        return replace(inputs, sample=sample, layout=_layout(None, selection, sample))
+    plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
+    return replace(inputs, sample=sample, plan=plan, layout=_layout(snapshot.location.filesystem, selection, sample))
 
 
 def parse_bytes(budget: int | str) -> int:

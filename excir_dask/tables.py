@@ -60,6 +60,8 @@ def feature_table(
                 "direction": scores.direction[k],
                 "rank": ranks(primary, support),
                 "stderr": scores.stderr[k],
+                "stderr_rows": scores.stderr_rows[k],
+                "stderr_by": np.where(scores.stderr_by[k], "row groups", "rows"),
                 "n": features.n,
                 "missing": features.missing,
                 "n_eff": scores.n_eff[k],
@@ -75,6 +77,23 @@ def feature_table(
         )
         tables.append(table.sort_values("rank", kind="stable"))
     return pd.concat(tables, ignore_index=True)
+
+
+def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Standard errors of a sample's scores as estimates of what all rows give, and the effective numbers behind them.
+
+    Rows that are drawn one by one are independent whatever the rows are like; of whole row groups the spread decides.
+    A score that every sampled row agrees on has no spread: its error is then taken to be one effective row's.
+    """
+    rows, by_groups = facts["rows"], facts["settings"]["sampling"] == "row-groups"
+    left = max(1.0 - rows["sampled"] / rows["lake"], 0.0) if rows["lake"] else 0.0
+    errors = features["stderr" if by_groups else "stderr_rows"].to_numpy()
+    n_eff = features["n_eff"].to_numpy()
+    unanimous = (errors < 1e-12) & (features["strength"].to_numpy() > 0.5) & (n_eff > 0)
+    errors = np.where(unanimous, 1.0 / np.maximum(n_eff, 1.0), errors)
+    if by_groups:
+        n_eff = np.minimum(n_eff, float(rows["row_groups"]))
+    return errors * np.sqrt(left), n_eff
 
 
 def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], rank_by: str = "strength") -> pd.DataFrame:

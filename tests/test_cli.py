@@ -88,7 +88,9 @@ def test_an_existing_folder_is_refused_before_any_work(lake, tmp_path):
     assert "exists already" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["plan", "-h"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["explain", "--help"], ["plan", "-h"], ["train", "-h"], ["demo", "--help"]]
+)
 def test_help_teaches(arguments):
     done = excir(*arguments)
     assert done.returncode == 0

@@ -23,7 +23,8 @@ def explanation(synchronous):
 
 def test_tables_have_the_documented_columns(explanation):
     assert explanation.features.columns.tolist() == [
-        "output", "feature", "cir", "strength", "direction", "rank", "stderr", "n", "missing", "n_eff",
+        "output", "feature", "cir", "strength", "direction", "rank", "stderr",
+        "stderr_rows", "stderr_by", "n", "missing", "n_eff",
         "center", "q25", "q75", "scale", "numerator", "denominator", "center_bound", "flag",
     ]  # fmt: skip
     assert explanation.groups.columns.tolist() == [

@@ -102,7 +102,7 @@ def compare(found, expected) -> None:
     order = dict(zip(expected.outputs["output"], found.outputs["output"], strict=True))
     for theirs, mine in order.items():
         left, right = found.of(mine).set_index("feature"), expected.of(theirs).set_index("feature")
-        for name in ("cir", "stderr", "n", "missing", "center", "numerator", "denominator"):
+        for name in ("cir", "stderr_rows", "n", "missing", "center", "numerator", "denominator"):
             np.testing.assert_allclose(left.loc[right.index, name], right[name], rtol=1e-12, atol=1e-12, err_msg=name)
 
 

@@ -59,6 +59,8 @@ class Scans:
         For each span of rows, the piece of a DataFrame it stands for (a delayed partition, or the piece itself).
     model : Model, optional
         What makes the outputs, where they are not columns.
+    earlier : Scans, optional
+        Of a smaller sample of rows from the same plan, by the same runner.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class Scans:
         runner: Runner,
         frames: Sequence[Any] | None = None,
         model: Model | None = None,
+        earlier: Scans | None = None,
     ):
         self.plan = plan
         self.layout = layout
         self.runner = runner
         self.frames = frames
         self.model = model
+        self.earlier = earlier if model is not None and layout.sample.by == "rows" else None
         # keys are shared by everybody on a cluster: no two runs may meet
         self.token = uuid.uuid4().hex
 
@@ -193,9 +197,17 @@ class Scans:
         if self.model is None:
             return [None] * self.plan.spans
         common = self._shared(graph, "score", self.layout, self.model, self.plan.budget)
+        before = [None] * self.plan.spans if self.earlier is None else self.earlier._scores(graph, frames)
         for number, slices in enumerate(self.plan.blocks[0]):
-            graph[self._score_key(number)] = (score_span, slices[0], frames[number], *common)
+            graph[self._score_key(number)] = (score_span, slices[0], frames[number], before[number], *common)
         return [self._score_key(number) for number in range(self.plan.spans)]
+
+    def _score_keys(self) -> list[Key]:
+        """What the runner keeps: the scores of this sample, and of the smaller ones inside it."""
+        if self.model is None:
+            return []
+        mine = [self._score_key(number) for number in range(self.plan.spans)]
+        return [*mine, *(self.earlier._score_keys() if self.earlier is not None else [])]
 
     def _score_key(self, number: int) -> Key:
         return (f"excir-score-{self.token}", number)
@@ -226,7 +238,7 @@ class Scans:
             for number, slices in enumerate(spans)
             for i, piece in enumerate(slices)
         }
-        keep = [] if self.model is None else [self._score_key(number) for number in range(self.plan.spans)]
+        keep = self._score_keys()
         if verb == "summarise":
             columns = 10 * len(self.layout.model_columns)  # scoring a row takes about ten times as long as reading it
             work |= {

@@ -24,11 +24,11 @@ from excir_dask.kernels.centers import Centers, ColumnStats, describe
 from excir_dask.kernels.refine import Vicinities, gather, merge_vicinities
 from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, merge_samples
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
-from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums
+from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums, one_unit
 from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
-from excir_dask.lake.blocks import Layout, RowCounts, Scored
+from excir_dask.lake.blocks import Layout, RowCounts, Scored, kept
 from excir_dask.lake.plan import Slice
-from excir_dask.lake.read import read_slice
+from excir_dask.lake.read import places_of, read_slice
 from excir_dask.lake.retry import retrying
 from excir_dask.lake.rows import read_rows
 
@@ -91,14 +91,15 @@ def on_slice(scan: Callable[..., State], piece: Slice, frame: Any, scored: Any, 
     return retrying(lambda: scan(piece, frame, scored, layout, *shared))
 
 
-def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: int) -> Scored:
-    """A model's outputs for the rows of a span; each row is shown to it once."""
+def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout, model: Model, budget: int) -> Scored:
+    """A model's outputs for the rows of a span; those that a smaller sample has already shown to it are taken over."""
 
     def score() -> Scored:
+        fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
         before = layout.open_files.bytes_read
         names: tuple[str, ...] = model.names or ()
         parts = []
-        for data in read_rows(piece, layout, model.wants, budget, frame):
+        for data in read_rows(piece, fresh, model.wants, budget, frame):
             if not len(data):
                 continue
             found, values = model.score(data)
@@ -107,7 +108,11 @@ def score_span(piece: Slice, frame: Any, layout: Layout, model: Model, budget: i
             names = found
             parts.append(values)
         values = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0))
-        return Scored(names, values, layout.open_files.bytes_read - before)
+        scored = Scored(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
+        if earlier is None:
+            return scored
+        places = places_of(piece, piece.rows if frame is None else len(frame))
+        return earlier.extended(scored, kept(fresh, places), kept(layout, places))
 
     return retrying(score)
 
@@ -205,7 +210,8 @@ def sum_slice(
         if piece.lead:
             for k, y in enumerate(block.outputs):
                 below[k] = count_below(y, outputs.thresholds[k], side)
-        found = co_movement(block.columns, side, mine, below, counted=piece.lead)
+        # how a frame is cut says nothing about its rows
+        found = co_movement(block.columns, side, mine, below, counted=piece.lead and frame is None)
         others = None
         if piece.lead:
             expanded = (
@@ -215,6 +221,8 @@ def sum_slice(
             others = co_movement(chain.from_iterable(expanded), side, of_categories, np.zeros_like(below), False)
         states.append((found, others))
     first, second = both(merge_sums, states)
+    if piece.batch_rows is not None:
+        first, second = one_unit(first), None if second is None else one_unit(second)
     return replace(first, bytes_read=np.array(float(layout.open_files.bytes_read - before))), second
 
 

@@ -15,6 +15,12 @@ Floats = NDArray[np.float64]
 LOW_SUPPORT = 30.0
 """effective rows below which a score is flagged"""
 
+LEAST_UNITS = 8
+"""row groups below which their spread says too little"""
+
+CHANCE = 0.01
+"""probability that the spread between row groups decides though rows are independent"""
+
 WIDE_BOUND = 0.01
 """certified effect of approximate centres above which a score is flagged; most are below 0.002"""
 
@@ -29,7 +35,11 @@ class Scores:
     direction: NDArray[np.int8]
     """1 with the output, -1 against it, 0 neither"""
     stderr: Floats
-    """standard error of cir, for independent rows"""
+    """standard error of cir"""
+    stderr_rows: Floats
+    """the same if rows were independent"""
+    stderr_by: NDArray[np.bool_]
+    """the spread between row groups decided it, because rows of one resemble each other; else rows did"""
     n_eff: Floats
     """effective number of rows that carry the score, D^2 / sum p^2"""
     center_bound: Floats
@@ -48,9 +58,17 @@ def cir(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def score(
-    sums: Sums, features: ColumnStats, outputs: ColumnStats, feature_errors: Floats, output_errors: Floats
+    sums: Sums,
+    features: ColumnStats,
+    outputs: ColumnStats,
+    feature_errors: Floats,
+    output_errors: Floats,
+    whole_units: bool = False,
 ) -> Scores:
-    """Scores, their standard errors and the certified effect of approximate centres."""
+    """Scores, their standard errors and the certified effect of approximate centres.
+
+    ``whole_units``: the rows are a sample of whole row groups, so the spread between those is what matters.
+    """
     still = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
     numerator = np.where(still, 0.0, sums.numerator)
     denominator = np.where(still, 0.0, sums.denominator)
@@ -62,6 +80,10 @@ def score(
     square = (np.sqrt(sums.squares) / safe) ** 2
     signed = np.sign(sums.signed_squares) * (np.sqrt(np.abs(sums.signed_squares)) / safe) ** 2
     variance = (1.0 + ratio**2) * square - 2.0 * ratio * signed
+    by_rows = np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
+    between = _between_units(sums, safe, ratio)
+    by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(float(sums.units), whole_units)
+    variance = np.where(by_units, between, variance)
     dx, dy = feature_errors[None, :], output_errors[:, None]
     effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
     bound = np.where(still, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
@@ -70,9 +92,36 @@ def score(
         strength=np.abs(2.0 * score - 1.0),
         direction=np.sign(ratio * moves).astype(np.int8),
         stderr=np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0),
+        stderr_rows=by_rows,
+        stderr_by=by_units & moves,
         n_eff=np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0)),
         center_bound=bound,
     )
+
+
+def _between_units(sums: Sums, denominator: Floats, ratio: Floats) -> Floats:
+    """Variance of N/D from the spread between row groups; 0 where there are too few or numbers are too large."""
+    units = float(sums.units)
+    if units < 2:
+        return np.zeros_like(ratio)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = (
+            sums.unit_squares / denominator**2
+            - 2.0 * ratio * (sums.unit_mixed / denominator**2)
+            + ratio**2 * (sums.unit_masses / denominator**2)
+        ) * (units / (units - 1.0))
+    return np.where(np.isfinite(spread), spread, 0.0)
+
+
+def _threshold(units: float, whole_units: bool) -> float:
+    """How many times as large as the variance of independent rows the one between row groups must be to decide."""
+    if whole_units:
+        return 1.0
+    if units < LEAST_UNITS:
+        return np.inf
+    from scipy.special import chdtri
+
+    return float(chdtri(units - 1.0, CHANCE) / (units - 1.0))
 
 
 def ranks(primary: Floats, support: Floats) -> NDArray[np.int64]:

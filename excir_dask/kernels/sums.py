@@ -11,7 +11,7 @@ and, for the certified bound, the sums of w|x~| and w|y~| and the weight below s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,12 @@ class Sums:
 def merge_sums(parts: Sequence[Sums]) -> Sums:
     """Sums over the rows of all parts, added in the order given."""
     return Sums(**{f.name: _add([getattr(part, f.name) for part in parts]) for f in fields(Sums)})
+
+
+def one_unit(sums: Sums) -> Sums:
+    """The same with all rows as one unit: a row group that was read in batches."""
+    n, d = sums.numerator, sums.denominator
+    return replace(sums, unit_squares=n * n, unit_mixed=n * d, unit_masses=d * d, units=np.minimum(sums.units, 1.0))
 
 
 def concatenate_sums(parts: Sequence[Sums]) -> Sums:

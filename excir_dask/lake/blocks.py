@@ -99,6 +99,8 @@ class Scored:
     """of its outputs"""
     values: NDArray[np.floating]
     """(outputs, rows) as the model gave them: float32 takes half of the memory"""
+    fraction: float = 1.0
+    """share of the rows that the sample takes"""
     bytes_read: int = 0
     """compressed bytes of the column chunks that were read for it"""
 
@@ -112,6 +114,17 @@ class Scored:
         found = np.full((len(self.names), rows), np.nan)
         found[:, keep] = self.values[:, start : start + int(np.count_nonzero(keep))]
         return list(found)
+
+    def extended(self, more: Scored, new: Mask | None, both: Mask | None) -> Scored:
+        """With further rows of the span in their places; ``new`` are those, ``both`` those and the ones here."""
+        if not self.names:
+            return more
+        assert new is not None, "a larger sample has rows that this one lacks"
+        fresh = new if both is None else new[both]
+        values = np.empty((len(self.names), fresh.size), dtype=self.values.dtype)
+        values[:, fresh] = more.values
+        values[:, ~fresh] = self.values
+        return Scored(self.names, values, more.fraction, more.bytes_read)
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,12 @@ class PieceReader:
         """Columns, and elements of vectors, as float64 arrays."""
         return self._arrays(names, self._table(names), self.rows)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column as it is stored, for what is not a number."""
+        table = self._table([name])
+        assert table is not None, f"'{name}' is a folder name, not a column"
+        return table.column(name)
+
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
         """The same for some rows at a time, after how many they are."""
         for table in self._tables(names, rows):

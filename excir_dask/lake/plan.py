@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from excir_dask.errors import UsageError
+from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
@@ -108,7 +109,9 @@ class Plan:
         )
 
 
-def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BUDGET) -> Plan:
+def make_plan(
+    snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BUDGET, sample: Sample | None = None
+) -> Plan:
     """Cut a Parquet lake into slices.
 
     Parameters
@@ -117,6 +120,8 @@ def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BU
     selection : Selection
     budget : int
         Decoded bytes that one slice may hold.
+    sample : Sample, optional
+        Row groups outside it are not planned.
     """
     if budget < 2**20:
         raise UsageError(f"the slice budget is {budget} bytes; it must be at least 1 MiB")
@@ -125,9 +130,11 @@ def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BU
     width = max(*(stop - start for start, stop in blocks), len(selection.model_columns), selection.widest)
     fixed = fixed_columns(selection)
     # a small lake is cut finer than the budget asks for, so that several threads have something to do
-    whole = _VALUE * snapshot.rows * (len(selection.features) + fixed)
+    groups = (sample or Sample()).row_groups(snapshot.files)
+    rows = sum(f.row_groups[g] for f, kept in zip(snapshot.files, groups, strict=True) for g in kept)
+    whole = _VALUE * rows * (len(selection.features) + fixed)
     size = min(budget, max(whole // _LEAST_SLICES, _SMALL_SLICE))
-    spans = list(_spans(snapshot, selection, max(size // (_VALUE * (width + fixed)), 1)))
+    spans = list(_spans(snapshot, selection, max(size // (_VALUE * (width + fixed)), 1), groups))
     return Plan(
         selection,
         budget,
@@ -139,6 +146,25 @@ def make_plan(snapshot: Snapshot, selection: Selection, budget: int = DEFAULT_BU
             for start, stop in blocks
         ),
     )
+
+
+def whole_rows(snapshot: Snapshot, selection: Selection, budget: int, value: int = _VALUE) -> list[tuple[Piece, ...]]:
+    """Spans of rows for who needs all columns of a row at once; a row group larger than the budget is one by itself.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    selection : Selection
+    budget : int
+        Bytes that the features, outputs and weights of a span may take.
+    value : int
+        Bytes of one value.
+    """
+    if budget < 2**20:
+        raise UsageError(f"the slice budget is {budget} bytes; it must be at least 1 MiB")
+    row = value * (len(selection.features) + len(selection.outputs) + 1)
+    size = min(budget, max(row * snapshot.rows // _LEAST_SLICES, _SMALL_SLICE))
+    return list(_spans(snapshot, selection, max(size // row, 1), Sample().row_groups(snapshot.files)))
 
 
 def column_blocks(features: int) -> list[tuple[int, int]]:
@@ -155,13 +181,15 @@ def fixed_columns(selection: Selection) -> int:
     return 2 * (len(selection.outputs) + selection.model_outputs) + 2
 
 
-def _spans(snapshot: Snapshot, selection: Selection, most_rows: int) -> Iterator[tuple[Piece, ...]]:
+def _spans(
+    snapshot: Snapshot, selection: Selection, most_rows: int, groups: Sequence[frozenset[int]]
+) -> Iterator[tuple[Piece, ...]]:
     numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
     texts = set(selection.categoricals)
     pending: list[Piece] = []
-    for file in snapshot.files:
+    for file, kept in zip(snapshot.files, groups, strict=True):
         keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in numbers | texts)
-        for group in _runs(file, most_rows):
+        for group in _runs(file, most_rows, kept):
             piece = Piece(file.path, file.relative, file.size, group, tuple(file.row_groups[g] for g in group), keys)
             room = most_rows - sum(sum(other.rows) for other in pending)
             if pending and (sum(piece.rows) > room or len(pending) >= SPAN_FILES):
@@ -172,12 +200,12 @@ def _spans(snapshot: Snapshot, selection: Selection, most_rows: int) -> Iterator
         yield tuple(pending)
 
 
-def _runs(file: LakeFile, most_rows: int) -> Iterator[tuple[int, ...]]:
-    """Neighbouring row groups of a file that fit together; empty ones are passed over."""
+def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tuple[int, ...]]:
+    """Row groups of a file that fit together; empty ones and those outside the sample are passed over."""
     run: list[int] = []
     rows = 0
     for number, count in enumerate(file.row_groups):
-        if count == 0:
+        if count == 0 or number not in kept:
             continue
         if run and rows + count > most_rows:
             yield tuple(run)

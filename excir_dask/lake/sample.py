@@ -1,21 +1,30 @@
-"""Nested row fractions: which rows a run keeps.
+"""Nested fractions: which rows, or which row groups, a run keeps.
 
-A row's draw depends only on the seed, its file's path below the lake's root, its row group and its place there.
-Slicing, workers, retries and resumed runs cannot change it, and the rows kept at 0.2 are among those kept at 0.4.
+A row's draw depends only on the seed, its file's path below the lake's root, its row group and its place there; a row
+group's place in line on the seed, the paths and the numbers of rows. Slicing, workers, retries and resumed runs cannot
+change it, and what is kept at 0.2 is among what is kept at 0.4.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.errors import UsageError
+from excir_dask.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from excir_dask.lake.snapshot import LakeFile
 
 _PER_COUNT = 4
 """draws that Philox makes from one value of its counter"""
+
+
+SAMPLING = ("rows", "row-groups")
 
 
 @dataclass(frozen=True)
@@ -24,14 +33,62 @@ class Sample:
 
     fraction: float = 1.0
     seed: int = 0
+    by: str = "rows"
+    """"rows": each row is drawn; "row-groups": whole row groups are, and the others are not read at all"""
+    above: float = 0.0
+    """share whose rows are left out again: what a smaller sample has is not drawn a second time"""
+    stream: str = ""
+    """draws of another stream are independent of these: a validation set, for instance"""
 
     def __post_init__(self) -> None:
+        if self.by not in SAMPLING:
+            raise UsageError(f"sampling is '{self.by}'{nearest(self.by, SAMPLING)} (one of {', '.join(SAMPLING)})")
         if not 0.0 < self.fraction <= 1.0:
             raise UsageError(f"fraction is {self.fraction}; it must be above 0 and at most 1")
 
     @property
     def everything(self) -> bool:
-        return self.fraction == 1.0
+        """every row of what is read counts"""
+        return (self.fraction == 1.0 and not self.above) or self.by == "row-groups"
+
+    def row_groups(self, files: Sequence[LakeFile]) -> list[frozenset[int]]:
+        """For each file, the row groups that are read.
+
+        Row groups stand in a line in which those of every folder, and in a folder those of every file, come as evenly
+        as they can; the sample is the beginning of the line. So it is spread over the lake, and nested.
+        """
+        if self.fraction == 1.0 or self.by == "rows":
+            return [frozenset(range(len(file.row_groups))) for file in files]
+        folders: dict[str, list[int]] = {}
+        for number, file in enumerate(files):
+            folders.setdefault(file.relative.rpartition("/")[0], []).append(number)
+        line: list[tuple[float, str, int, int]] = []
+        for folder, numbers in folders.items():
+            turns: list[tuple[float, str, int, int]] = []
+            for number in numbers:
+                filled = [g for g, rows in enumerate(files[number].row_groups) if rows]
+                mixed = sorted(filled, key=lambda g: self._draw(files[number].relative, str(g)))
+                start = self._draw(files[number].relative)
+                turns += [((i + start) / len(mixed), files[number].relative, number, g) for i, g in enumerate(mixed)]
+            turns.sort()
+            start = self._draw(folder, "folder")
+            line += [((i + start) / len(turns), *turn[1:]) for i, turn in enumerate(turns)]
+        line.sort()
+        wanted = self.fraction * sum(file.rows for file in files)
+        kept: list[set[int]] = [set() for _ in files]
+        rows = 0
+        for _, _, number, group in line:
+            size = files[number].row_groups[group]
+            if rows and rows + size / 2 > wanted:
+                break
+            kept[number].add(group)
+            rows += size
+        return [frozenset(groups) for groups in kept]
+
+    def _draw(self, *of: str) -> float:
+        """A number from 0 to 1 that depends on the seed and some texts alone."""
+        text = "\0".join([str(self.seed), "row-groups", *of]).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") / 2.0**64
 
     def keep(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.bool_]:
         """Which of the rows ``start`` to ``start + rows`` of a row group are kept.
@@ -42,11 +99,17 @@ class Sample:
         """
         if self.everything:
             return np.ones(rows, dtype=bool)
-        return self.draws(part, row_group, rows, start) < np.uint64(min(int(self.fraction * 2.0**64), 2**64 - 1))
+        draws = self.draws(part, row_group, rows, start)
+        kept = np.ones(rows, dtype=bool) if self.fraction == 1.0 else draws < _share(self.fraction)
+        return kept & (draws >= _share(self.above)) if self.above else kept
 
     def draws(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.uint64]:
         """The draws of those rows, uniform over all 64-bit numbers: a row is kept if its draw is small enough."""
-        text = f"{self.seed}\0{part}\0{row_group}".encode()
-        key = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")
+        text = f"{self.seed}\0{part}\0{row_group}" + (f"\0{self.stream}" if self.stream else "")
+        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
         skip = start % _PER_COUNT
         return np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]
+
+
+def _share(fraction: float) -> np.uint64:
+    return np.uint64(min(int(fraction * 2.0**64), 2**64 - 1))

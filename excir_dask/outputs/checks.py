@@ -18,7 +18,7 @@ def known_categories(model: Model) -> dict[str, tuple[Any, ...]]:
 
 def columns_of_any_type(model: Model) -> set[str]:
     """Columns that a model takes as the lake has them; the others must be numbers."""
-    if model.kind in ("callable", "scikit-learn") and model.wants == "frame":
+    if model.wants == "frame" and not model.categories:
         return set(model.columns or ())
     return set(known_categories(model))
 

@@ -71,7 +71,7 @@ def sweep(
         Train a model at every fraction instead of explaining a fixed one: arguments of :func:`~excir_dask.train`,
         of which ``label`` is required (``{"label": "bought", "params": {"max_depth": 4}}``). The model trained on a
         fraction is explained on that fraction and compared with the one trained on all rows with the same seed, so
-        that validation rows and parameters are the same; all rows then are one run a seed.
+        that validation rows and parameters are the same; all rows then are trained on and explained once a seed.
     progress : bool, optional
         Say on standard error which run is next, with progress bars; by default where it is a terminal.
     **options

@@ -63,11 +63,12 @@ def test_blocks_of_rows_add_up_and_blocks_of_columns_stand_side_by_side(data):
     x, y, _ = data
     centers_x, centers_y = at([0.3, -0.2, 0.0]), at([0.1, 0.2])
     zero = np.zeros((2, 1, 4))
-    whole = co_movement(x, OutputSide(y, centers_y), centers_x, zero)
+    side = OutputSide(y, centers_y, edges=np.array([0, 4000, 4001, y.shape[1]]))
+    whole = co_movement(x, side, centers_x, zero)
     rows = [slice(0, 4000), slice(4000, 4001), slice(4001, None)]
     merged = merge_sums([co_movement(x[:, r], OutputSide(y[:, r], centers_y), centers_x, zero) for r in rows])
-    side = OutputSide(y, centers_y)
-    joined = concatenate_sums([co_movement(x[c], side, centers_x.subset(c), zero) for c in (slice(0, 1), slice(1, 3))])
+    blocks = [(slice(0, 1), True), (slice(1, 3), False)]
+    joined = concatenate_sums([co_movement(x[c], side, centers_x.subset(c), zero, lead) for c, lead in blocks])
     for name in whole.__dataclass_fields__:
         np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), rtol=1e-11, atol=1e-9)
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))

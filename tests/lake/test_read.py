@@ -126,7 +126,7 @@ def test_counts_of_a_run_are_those_of_its_rows(tmp_path):
     table = table.set_column(2, "pred", pa.array(pred)).append_column("w", pa.array([0.0] * 2 + [1.0] * 28))
     write(tmp_path / "0.parquet", table, row_group_size=10)
     assert explain(tmp_path, output="pred", weights="w").facts["rows"] == {
-        "lake": 30, "sampled": 30, "without_output": 1, "without_weight": 2, "used": 27,
+        "lake": 30, "sampled": 30, "without_output": 1, "without_weight": 2, "used": 27, "row_groups": 3,
     }  # fmt: skip
 
 

@@ -46,6 +46,12 @@ def test_a_draw_depends_on_seed_part_and_row_group():
         assert 300 < np.count_nonzero(reference != other) < 700
 
 
+def test_another_stream_draws_independently_and_leaves_the_first_as_it_was():
+    plain, other = Sample(0.5, 1).keep("a", 0, 10_000), Sample(0.5, 1, stream="validation").keep("a", 0, 10_000)
+    assert abs(np.count_nonzero(plain & other) - 2500) < 250
+    assert np.flatnonzero(plain)[:6].tolist() == [0, 4, 5, 6, 12, 13]
+
+
 @pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.9])
 def test_the_share_kept_is_close_to_the_fraction(fraction):
     rows = 200_000

@@ -1,0 +1,95 @@
+"""As many rows as it takes: the sample grows until the top features are surely those of all rows.
+
+Each step explains a sample that holds the one before. What a model said of a row is kept, so no row is shown to it
+twice; the steps grow so fast that together they read at most about twice what the last one does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from excir_dask.attempt import Attempt, Settings, attempt
+from excir_dask.errors import UsageError
+from excir_dask.explanation import Explanation
+from excir_dask.graph.run import Runner
+from excir_dask.inputs import Inputs, resampled
+from excir_dask.lake.sample import Sample
+
+FIRST = 0.05
+"""share of the rows that the first step takes"""
+
+FIRST_ROWS = 2000
+"""rows that the first step takes at least"""
+
+LARGEST = 0.7
+"""share beyond which all rows are taken instead: little would be saved"""
+
+LEAST_GROUPS = 40
+"""row groups from which on whole row groups are drawn where there is no model"""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a sample is enough."""
+
+    jaccard: float = 0.9
+    """of the top k with that of all rows"""
+    confidence: float = 0.95
+    """probability that it is met"""
+    k: int = 8
+
+    def __post_init__(self) -> None:
+        for name, value in (("target_jaccard", self.jaccard), ("confidence", self.confidence)):
+            if not 0.0 < value <= 1.0:
+                raise UsageError(f"{name} is {value}; it must be above 0 and at most 1")
+        if self.k < 1:
+            raise UsageError(f"k is {self.k}; it must be at least 1")
+
+
+def grow(inputs: Inputs, settings: Settings, runner: Runner, goal: Goal, sampling: str | None) -> Explanation:
+    """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
+    by = sampling or _sampling(inputs)
+    share = min(max(FIRST, FIRST_ROWS / max(inputs.rows, 1)), 1.0)
+    steps: list[dict[str, Any]] = []
+    found: Attempt | None = None
+    while True:
+        share = 1.0 if share > LARGEST else share
+        sample = Sample(share, inputs.sample.seed, by)
+        found = attempt(resampled(inputs, sample), settings, runner, found.scans if found else None)
+        step = _judge(found.explanation, goal)
+        steps.append({"fraction": share, "rows": found.explanation.facts["rows"]["used"], **step})
+        if share == 1.0 or step["probability"] >= goal.confidence:
+            break
+        share = _next(found.explanation, goal, share)
+    auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": goal.k, "steps": steps}
+    return replace(found.explanation, facts={**found.explanation.facts, "auto": auto})
+
+
+def _sampling(inputs: Inputs) -> str:
+    """Whole row groups save reading; single rows save a model's work, and what it said of them can be kept."""
+    if inputs.outputs.model is not None or inputs.snapshot is None:
+        return "rows"
+    groups = sum(len(file.row_groups) for file in inputs.snapshot.files)
+    return "row-groups" if groups >= LEAST_GROUPS else "rows"
+
+
+def _judge(explanation: Explanation, goal: Goal, share: float | None = None) -> dict[str, float]:
+    """The least sure output; ``share`` asks what a larger sample would probably say."""
+    found = [explanation.stability(goal.k, goal.jaccard, output, share) for output in explanation.outputs["output"]]
+    return {
+        "jaccard": round(min(each.jaccard for each in found), 6),
+        "probability": round(min(each.probability for each in found), 6),
+    }
+
+
+def _next(explanation: Explanation, goal: Goal, share: float) -> float:
+    """The smallest of some larger shares that will probably do."""
+    for wanted in np.minimum(share * np.array([2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0]), 1.0):
+        if wanted > LARGEST:
+            break
+        if _judge(explanation, goal, float(wanted))["probability"] >= goal.confidence:
+            return float(wanted)
+    return 1.0

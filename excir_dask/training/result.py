@@ -1,0 +1,155 @@
+"""What a training leaves: the model, and what is known of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.errors import UsageError
+
+if TYPE_CHECKING:
+    from xgboost import Booster
+
+FORMAT = "excir-training"
+VERSION = 1
+SUFFIXES = (".ubj", ".json")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A trained model with its history."""
+
+    model: bytes
+    """the trees up to the best round, as XGBoost's UBJSON"""
+    features: tuple[str, ...]
+    """in the order of the model's inputs"""
+    label: str
+    classes: tuple[str, ...]
+    """names in the order of the model's outputs; empty where it predicts a number"""
+    objective: str
+    metric: str
+    """that decides about the best round"""
+    best_iteration: int
+    """counted from 0; the last round that the model keeps"""
+    best_score: float
+    """the metric at that round, on the validation rows if there are any"""
+    history: dict[str, dict[str, list[float]]]
+    """``train`` and ``validation`` -> metric -> value after each round"""
+    rows: dict[str, int]
+    """of the lake, sampled, without_label, without_weight, train, validation"""
+    params: dict[str, Any]
+    """XGBoost's, complete"""
+    settings: dict[str, Any]
+    """the other arguments that decide about the model"""
+    left_out: dict[str, str]
+    """columns that nobody asked for and that are not numbers -> reason"""
+    provenance: dict[str, Any]
+    """lake, workers, versions and time: what may differ between two runs with the same model"""
+    seconds: float
+    path: Path | None = None
+    """where it was saved"""
+
+    @property
+    def booster(self) -> Booster:
+        import xgboost
+
+        return xgboost.Booster(model_file=bytearray(self.model))
+
+    def summary(self) -> dict[str, Any]:
+        """What most readers want to know, as plain values."""
+        return {
+            "objective": self.objective,
+            "classes": list(self.classes),
+            "features": len(self.features),
+            "rows": self.rows,
+            "metric": self.metric,
+            **{part: metrics[self.metric][self.best_iteration] for part, metrics in self.history.items()},
+            "best_iteration": self.best_iteration,
+            "rounds": len(self.history["train"][self.metric]),
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        found = self.summary()
+        classes = f" ({len(self.classes)} classes: {', '.join(self.classes[:8])})" if self.classes else ""
+        lines = [
+            f"objective   {self.objective}{classes if len(self.classes) <= 8 else classes[:-1] + ', ...)'}",
+            f"features    {len(self.features):,}",
+            f"rows        {self.rows['train']:,} to train on, {self.rows['validation']:,} to validate with",
+            *(
+                f"left out    {self.rows[f'without_{what}']:,} rows without a {what}"
+                for what in ("label", "weight")
+                if self.rows[f"without_{what}"]
+            ),
+            f"{self.metric:<11} "
+            + ", ".join(f"{found[part]:.6g} on {part} rows" for part in ("validation", "train") if part in found),
+            f"best round  {self.best_iteration + 1} of {found['rounds']}",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Training:
+        """Write the model (``.ubj`` or ``.json``), and beside it ``<stem>.training.json`` with all that is known of it.
+
+        Each file appears whole or not at all, the model last.
+        """
+        target = check_target(path, overwrite)
+        content = self.model if target.suffix == ".ubj" else bytes(self.booster.save_raw("json"))
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "file": target.name,
+            "sha256": hashlib.sha256(content).hexdigest(),
+            **{name: value for name, value in asdict(self).items() if name not in ("model", "path")},
+        }
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(sidecar(target), (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
+        _write(target, content)
+        return replace(self, path=target)
+
+
+def sidecar(model: Path) -> Path:
+    """The file beside a model that tells about its training.
+
+    >>> sidecar(Path("models/risk.ubj")).name
+    'risk.training.json'
+    """
+    return model.with_name(f"{model.stem}.training.json")
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """The path, if a model may be saved there; worth asking before hours of work."""
+    if "://" in os.fspath(path):
+        raise UsageError(f"{path} is a URL; models are saved on this machine, copy it from there")
+    target = Path(path)
+    if target.suffix not in SUFFIXES:
+        raise UsageError(f"a model is saved as {' or '.join(SUFFIXES)}, not as '{target.name}'; rename it")
+    parent = next(folder for folder in target.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
+    for file in (target, sidecar(target)):
+        if file.is_dir():
+            raise UsageError(f"{file} is a folder; choose another name")
+        if file.exists() and not overwrite:
+            raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten")
+    return target
+
+
+def _write(target: Path, content: bytes) -> None:
+    handle, made = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(made, 0o666 & ~mask)
+        os.replace(made, target)
+    finally:
+        Path(made).unlink(missing_ok=True)

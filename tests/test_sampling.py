@@ -1,0 +1,256 @@
+"""Samples of whole row groups, intervals, and samples that grow until they are large enough."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import write_lake
+from processes import dask_processes
+
+from excir_dask import explain
+from excir_dask.errors import UsageError
+from excir_dask.lake.sample import Sample
+from excir_dask.lake.snapshot import LakeFile
+
+
+def files(row_groups: list[list[int]], folders: int = 1) -> list[LakeFile]:
+    return [
+        LakeFile(f"/l/k={i % folders}/{i}.parquet", f"k={i % folders}/{i}.parquet", 1, 0, tuple(rows), 0, ())
+        for i, rows in enumerate(row_groups)
+    ]
+
+
+lakes = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=8), min_size=1, max_size=12)
+shares = st.floats(0.01, 1.0)
+
+
+@given(lakes, shares, shares, st.integers(0, 9))
+def test_samples_of_row_groups_are_nested(row_groups, one, other, seed):
+    lake = files(row_groups, 3)
+    small, large = (Sample(f, seed, "row-groups").row_groups(lake) for f in sorted((one, other)))
+    assert all(few <= many for few, many in zip(small, large, strict=True))
+
+
+@given(lakes, shares, st.integers(0, 9))
+def test_a_sample_of_row_groups_has_its_share_of_the_rows_give_or_take_one_group(row_groups, share, seed):
+    lake = files(row_groups, 2)
+    kept = Sample(share, seed, "row-groups").row_groups(lake)
+    rows = sum(file.row_groups[g] for file, groups in zip(lake, kept, strict=True) for g in groups)
+    everything = sum(file.rows for file in lake)
+    assert abs(rows - share * everything) <= max(max(file.row_groups) for file in lake)
+    assert rows > 0 or everything == 0
+
+
+@pytest.mark.parametrize("folders", [1, 4])
+def test_a_sample_of_row_groups_is_spread_over_files_and_folders(folders):
+    lake = files([[100] * 10] * 20, folders)
+    kept = Sample(0.2, 1, "row-groups").row_groups(lake)
+    assert [len(groups) for groups in kept] == [2] * 20 or max(map(len, kept)) <= 3
+    by_folder: dict[str, int] = {}
+    for file, groups in zip(lake, kept, strict=True):
+        folder = file.relative.split("/")[0]
+        by_folder[folder] = by_folder.get(folder, 0) + len(groups)
+    assert max(by_folder.values()) - min(by_folder.values()) <= 1
+
+
+def table(rows: int = 6000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    matrix = rng.standard_normal((rows, 12))
+    output = matrix @ np.linspace(0.0, 2.0, 12) + rng.standard_normal(rows)
+    return pd.DataFrame(matrix, columns=[f"x{i}" for i in range(12)]).assign(pred=output)
+
+
+def test_row_groups_outside_the_sample_are_not_read(tmp_path):
+    lake = write_lake(tmp_path / "lake", table(), 6, 100)
+    everything = explain(lake, output="pred")
+    part = explain(lake, output="pred", fraction=0.2, sampling="row-groups")
+    assert part.facts["rows"]["sampled"] == part.facts["rows"]["used"] == 1200
+    assert part.facts["rows"]["lake"] == 6000
+    assert part.facts["rows"]["row_groups"] == 12
+    assert part.provenance["bytes_read"] < 0.22 * everything.provenance["bytes_read"]
+
+
+def test_bytes_read_are_those_of_the_chunks_of_the_columns_in_both_scans(tmp_path):
+    lake = write_lake(tmp_path / "lake", table(), 3, 500)
+    sizes = 0
+    for path in lake.iterdir():
+        metadata = pq.read_metadata(path)
+        sizes += sum(
+            metadata.row_group(g).column(c).total_compressed_size
+            for g in range(metadata.num_row_groups)
+            for c in range(metadata.num_columns)
+            if metadata.row_group(g).column(c).path_in_schema in ("x0", "x5", "pred")
+        )
+    assert explain(lake, output="pred", features=["x0", "x5"]).provenance["bytes_read"] == 2 * sizes
+
+
+@pytest.mark.parametrize("sampling", ["rows", "row-groups"])
+def test_a_sample_does_not_depend_on_slices_or_threads(tmp_path, sampling):
+    import dask
+
+    lake = write_lake(tmp_path / "lake", table(), 6, 100)
+    texts = set()
+    for threads, budget in ((1, "1MiB"), (3, "1MiB")):
+        with dask.config.set(num_workers=threads):
+            texts.add(explain(lake, output="pred", fraction=0.3, sampling=sampling, budget=budget).to_json())
+    assert len(texts) == 1
+    rows = [
+        explain(lake, output="pred", fraction=0.3, sampling=sampling, budget=budget).of()["n"].tolist()
+        for budget in ("1MiB", "128MiB")
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.cluster
+def test_a_sample_of_row_groups_and_auto_are_the_same_on_a_cluster(tmp_path):
+    lake = write_lake(tmp_path / "lake", table(), 6, 100)
+    options = [{"fraction": 0.3, "sampling": "row-groups"}, {"fraction": "auto", "k": 3}]
+    here = [explain(lake, output="pred", **each).to_json() for each in options]
+    with dask_processes(2) as address:
+        assert [explain(lake, output="pred", scheduler=address, **each).to_json() for each in options] == here
+
+
+def test_a_frame_has_no_row_groups():
+    with pytest.raises(UsageError, match="has no row groups"):
+        explain(table(), output="pred", fraction=0.5, sampling="row-groups")
+
+
+def test_wrong_words_are_named():
+    with pytest.raises(UsageError, match="did you mean 'row-groups'"):
+        explain(table(), output="pred", sampling="rowgroups")
+    with pytest.raises(UsageError, match="or 'auto'"):
+        explain(table(), output="pred", fraction="automatic")
+    with pytest.raises(UsageError, match="target_jaccard is 2"):
+        explain(table(), output="pred", fraction="auto", target_jaccard=2)
+
+
+def coverage(frames: list[pd.DataFrame], fraction: float, draws: int, folder, sampling: str = "rows", **lake) -> float:
+    """Share of the intervals of samples that hold the scores of all rows."""
+    hits = []
+    for number, frame in enumerate(frames):
+        path = write_lake(folder / str(number), frame, **lake)
+        truth = explain(path, output="pred").of().set_index("feature")["cir"]
+        for seed in range(draws):
+            sample = explain(path, output="pred", fraction=fraction, seed=seed, sampling=sampling).intervals()
+            limits = sample.set_index("feature")
+            hits += ((limits["low"] <= truth[limits.index]) & (truth[limits.index] <= limits["high"])).tolist()
+    return float(np.mean(hits))
+
+
+def kinds(rows: int) -> list[pd.DataFrame]:
+    rng = np.random.default_rng(7)
+    z, other = rng.standard_normal(rows), rng.standard_normal(rows)
+    made = {
+        "normal": z,
+        "strong": z + 0.3 * other,
+        "lognormal": np.exp(0.7 * z),
+        "skewed alone": rng.exponential(size=rows),
+        "binary": (z + other > 0.5) * 1.0,
+        "counts": rng.poisson(5 + 2 * (z > 0)) * 1.0,
+        "square": z**2,
+        "uniform": rng.random(rows) + z / 2,
+    }
+    return [pd.DataFrame({**made, "pred": z + 0.8 * rng.standard_normal(rows)})]
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_score_of_all_rows_as_often_as_they_say(tmp_path):
+    found = coverage(kinds(12_000), 0.25, 500, tmp_path, files=3, row_group_size=1000)
+    print(f"\ncoverage of 95% intervals, independent rows: {found:.3f} of 4,000")
+    assert 0.93 <= found <= 0.97
+
+
+def correlated(rows: int, groups: int) -> pd.DataFrame:
+    """Every row group has shifts of its own: its rows resemble each other."""
+    rng = np.random.default_rng(8)
+    number = np.arange(rows) * groups // rows
+    shift = rng.standard_normal((groups, 5))[number]
+    matrix = rng.standard_normal((rows, 4)) + shift[:, :4]
+    return pd.DataFrame(matrix, columns=list("abcd")).assign(pred=matrix.sum(axis=1) + shift[:, 4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampling", ["rows", "row-groups"])
+def test_intervals_hold_where_rows_of_a_file_resemble_each_other(tmp_path, sampling):
+    found = coverage([correlated(12_000, 120)], 0.3, 150, tmp_path, sampling, files=120)
+    print(f"\ncoverage of 95% intervals, correlated rows, sampling {sampling}: {found:.3f} of 600")
+    assert found >= 0.90
+
+
+def test_the_spread_between_row_groups_decides_where_their_rows_resemble_each_other(tmp_path):
+    alike = explain(write_lake(tmp_path / "a", correlated(6000, 60), 60), output="pred").of()
+    assert (alike["stderr_by"] == "row groups").all()
+    assert (alike["stderr"] > 2 * alike["stderr_rows"]).all()
+    unlike = explain(write_lake(tmp_path / "b", table(), 60), output="pred").of()
+    assert (unlike["stderr_by"] == "rows").mean() > 0.8
+
+
+def test_all_rows_leave_nothing_to_be_unsure_of(tmp_path):
+    found = explain(table(), output="pred")
+    limits = found.intervals()
+    np.testing.assert_array_equal(limits["low"], limits["cir"])
+    sure = found.stability(4)
+    assert (sure.jaccard, sure.probability) == (1.0, 1.0)
+    assert sure.inside.sum() == 4
+
+
+def test_a_larger_sample_is_surer(tmp_path):
+    found = [explain(table(), output="pred", fraction=f).stability(4) for f in (0.05, 0.3, 0.9)]
+    assert found[0].jaccard < found[1].jaccard < found[2].jaccard
+    for each in found:
+        np.testing.assert_allclose(each.inside.sum(), 4)
+
+
+def test_auto_is_the_explanation_at_the_fraction_it_needed(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = 40_000
+    matrix = rng.standard_normal((rows, 10))
+    output = matrix @ np.array([3, 2.5, 2, 0, 0, 0, 0, 0, 0, 0.0]) + rng.standard_normal(rows)
+    frame = pd.DataFrame(matrix, columns=[f"x{i}" for i in range(10)]).assign(pred=output)
+    lake = write_lake(tmp_path / "lake", frame, 8, 500)
+    found = explain(lake, output="pred", fraction="auto", k=3)
+    settings, auto = found.facts["settings"], found.facts["auto"]
+    assert settings["fraction"] < 0.3
+    assert settings["sampling"] == "row-groups"
+    assert auto["steps"][-1]["probability"] >= 0.95
+    again = explain(lake, output="pred", fraction=settings["fraction"], sampling=settings["sampling"])
+    pd.testing.assert_frame_equal(found.features, again.features)
+    assert set(found.top(3)["feature"]) == set(explain(lake, output="pred").top(3)["feature"])
+
+
+def test_auto_takes_all_rows_when_nothing_less_will_do(tmp_path):
+    frame = table().drop(columns="pred").assign(pred=np.random.default_rng(5).standard_normal(6000))
+    found = explain(write_lake(tmp_path / "lake", frame, 4, 100), output="pred", fraction="auto", k=4)
+    assert found.facts["settings"]["fraction"] == 1.0
+    assert found.facts["rows"]["used"] == 6000
+
+
+def test_auto_shows_no_row_twice_to_a_model(tmp_path):
+    from test_model_outputs import Counting
+
+    rng = np.random.default_rng(2)
+    rows = 60_000
+    matrix = rng.standard_normal((rows, 6))
+    frame = pd.DataFrame(matrix, columns=list("abcdef"))
+    lake = write_lake(tmp_path / "lake", frame, 4, 5000)
+    counting = Counting(tmp_path / "log")
+    found = explain(lake, model=counting, fraction="auto", k=2, budget="1MiB", confidence=0.999)
+    assert len(found.facts["auto"]["steps"]) > 1
+    assert counting.rows == found.facts["rows"]["sampled"]
+    again = explain(lake, model=counting, fraction=found.facts["settings"]["fraction"], budget="1MiB")
+    pd.testing.assert_frame_equal(found.features, again.features)
+
+
+def test_rows_of_a_smaller_sample_are_those_above_it_left_out():
+    small, large = Sample(0.2).keep("a", 0, 5000), Sample(0.5).keep("a", 0, 5000)
+    between = Sample(0.5, above=0.2).keep("a", 0, 5000)
+    np.testing.assert_array_equal(between, large & ~small)
+    np.testing.assert_array_equal(Sample(1.0, above=0.2).keep("a", 0, 5000), ~small)
+
+
+def test_a_lake_whose_row_groups_differ_says_so(tmp_path):
+    lake = write_lake(tmp_path / "lake", correlated(6000, 60), 60)
+    text = str(explain(lake, output="pred", fraction=0.3, sampling="row-groups"))
+    assert "row groups differ" in text
