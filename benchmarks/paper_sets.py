@@ -194,3 +194,6 @@ SETS: dict[str, Callable[[], Set]] = {
     },
 }  # fmt: skip
 """name -> function that makes it, the bundled ones first"""
+
+BLOCKS = {"gene_expression": 50}
+"""name -> columns of a block, where a set consists of blocks that correlate"""

@@ -12,11 +12,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pandas as pd
 import xgboost
+from lakes import FOLDER, OUTPUT, lake
 from measure import save
-from paper_sets import SETS, Set
+from paper_sets import BLOCKS, SETS, Set
 from sklearn.model_selection import train_test_split
 
 from excir_dask import Sweep, sweep
@@ -50,19 +52,25 @@ def train(X: Any, y: Any) -> Any:
     return kind(n_estimators=60, tree_method="hist", random_state=0, n_jobs=1).fit(X, y)
 
 
-def measure(made: Set, seeds: int) -> dict[str, Any]:
-    """All figures of one set, ranked by strength and by the score itself, as the paper ranks."""
+def measure(made: Set, seeds: int, block: int | None) -> dict[str, Any]:
+    """All figures of one set, ranked by strength and by the score itself, as the paper ranks.
+
+    ``block`` columns that follow each other are a group.
+    """
     X, y = made
     frame = pd.DataFrame(X, columns=[f"f{j:04d}" for j in range(X.shape[1])])
-    if np.issubdtype(y.dtype, np.floating) and (y == np.round(y)).all() and len(np.unique(y)) <= 100:
-        y = y.astype(np.int64)
+    names = list(frame.columns)
+    groups = {names[j]: names[j : j + block] for j in range(0, len(names), block)} if block else None
     model = train(frame, y)
     k = 8 if X.shape[1] > 8 else max(1, X.shape[1] // 2)
     found, raw = (
-        sweep(frame, model=model, seeds=seeds, k=k, target_jaccard=TARGET, rank_by=rank_by, progress=False)
+        sweep(
+            frame, model=model, groups=groups, seeds=seeds, k=k, target_jaccard=TARGET, rank_by=rank_by, progress=False
+        )
         for rank_by in ("strength", "cir")
     )
     features = found.runs[found.runs["kind"] == "features"]
+    blocks = found.runs[found.runs["kind"] == "groups"].groupby("fraction")["jaccard"].mean()
     figures: dict[str, Any] = {
         "n": len(frame),
         "d": X.shape[1],
@@ -72,6 +80,7 @@ def measure(made: Set, seeds: int) -> dict[str, Any]:
         "chosen": found.chosen,
         "chosen_raw": raw.chosen,
         "mean_reached": _reached(found),
+        "groups": {str(f): round(float(mean), 4) for f, mean in blocks.items()},
     }
     for name in ("jaccard", "spearman", "kendall"):
         by = features.groupby("fraction")[name]
@@ -86,10 +95,9 @@ def _reached(found: Sweep) -> float | None:
 
 
 def holds(figures: dict[str, Any]) -> str:
-    """Whether the claim holds: for every seed and output, on average, or not."""
-    if figures["chosen"] is not None and figures["chosen"] <= SHOWN[-1]:
-        return "yes"
-    return "on average" if figures["mean_reached"] is not None and figures["mean_reached"] <= SHOWN[-1] else "**no**"
+    """Whether the upper end of the claim is enough: for every seed and output, on average, or not."""
+    mean, least = figures["jaccard"][str(SHOWN[-1])]
+    return "yes" if least >= TARGET else "on average" if mean >= TARGET else "**no**"
 
 
 def table(results: dict[str, dict[str, Any]]) -> str:
@@ -104,7 +112,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
 
     titles = [
         "set", "n x d, outputs", "k", "chance", "Jaccard@k at 20%", "30%", "40%", "smallest share: mean", "always",
-        "always, raw CIR", "20-40% enough?", "the paper on this set",
+        "always, raw CIR", "40% enough?", "the paper on this set",
     ]  # fmt: skip
     lines = [_row(titles), _row(["---"] * len(titles))]
     for name, found in results.items():
@@ -126,19 +134,47 @@ def _row(cells: list[str]) -> str:
 
 
 def conclusion(results: dict[str, dict[str, Any]]) -> str:
-    """How often the claim holds, in a sentence."""
-    said = [holds(found) for found in results.values()]
-    short = ", ".join(name for name, found in results.items() if holds(found) == "**no**")
-    return (
-        f"Of {len(said)} sets, 20-40% of the rows reach a Jaccard@k of {TARGET} for every seed and output in "
-        f"{said.count('yes')}, on average over them in another {said.count('on average')}, "
-        f"and not in {said.count('**no**')} ({short})."
-    )
+    """How often the claim holds, in plain sentences."""
+
+    def count(chosen: dict[str, dict[str, Any]]) -> str:
+        said = [holds(found) for found in chosen.values()]
+        return f"{said.count('yes')} always, {said.count('on average')} on average, {said.count('**no**')} not"
+
+    large = {name: found for name, found in results.items() if found["d"] > 8}
+    missed = ", ".join(name for name, found in results.items() if holds(found) == "**no**")
+    lines = [
+        f"**Of {len(results)} sets, 40% of the rows reach a Jaccard@k of {TARGET} so: {count(results)}** ({missed}). "
+        f"Of the {len(large)} sets with more than 8 features, where Jaccard@8 can tell rankings apart: {count(large)}."
+    ]
+    for name, found in results.items():
+        if found["groups"]:
+            shown = ", ".join(f"{found['groups'][str(f)]:.2f} at {f:.0%}" for f in SHOWN)
+            lines.append(f"Blocks of {name} scored as groups have a Jaccard@8 of {shown} on average.")
+    return "\n".join(lines)
+
+
+def speed(folder: Path, rows: int, threads: int) -> tuple[str, dict[str, Any]]:
+    """What a fifth of the rows saves on a lake that is read from disk, by rows and by row groups."""
+    lines = [_row(["sample of 20%", "speed-up", "bytes read, of all"]), _row(["---"] * 3)]
+    figures = {}
+    for sampling in ("rows", "row-groups"):
+        with dask.config.set(num_workers=threads):
+            found = sweep(
+                lake("speed", folder, rows), output=OUTPUT, fractions=[0.2], seeds=5, sampling=sampling, progress=False
+            )
+        part, full = found.summary.to_dict("records")
+        share = part["bytes"] / full["bytes"]
+        figures[sampling] = {"speedup": round(part["speedup"], 3), "bytes": round(share, 3)}
+        lines.append(_row([sampling, f"{part['speedup']:.1f}x", f"{share:.0%}"]))
+    return "\n".join(lines), figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="Of the lake whose reading is timed.")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--only", help="Comma-separated names of sets; nothing is written then.")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else list(SETS)
@@ -147,17 +183,22 @@ def main() -> None:
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a rank correlation of scores that are all equal
-            results[name] = measure(SETS[name](), asked.seeds)
+            results[name] = measure(SETS[name](), asked.seeds, BLOCKS.get(name))
         print(f"{name:<24} {time.perf_counter() - start:6.1f} s  {holds(results[name])}", flush=True)
     text = f"{conclusion(results)}\n\n{table(results)}"
     if asked.only:
         print(text)
         return
+    times, speedups = speed(asked.folder, asked.rows, asked.threads)
+    size = f"A lake of {asked.rows:,} rows x 50 columns in files, {asked.threads} threads:"
+    text = f"{text}\n\n{size}\n\n{times}"
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(BEGIN)[0], page.split(END)[1]
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
     seconds = round(time.perf_counter() - began)
-    written = save("transfer", {"seeds": asked.seeds, "target": TARGET, "seconds": seconds, "sets": results})
+    written = save(
+        "transfer", {"seeds": asked.seeds, "target": TARGET, "seconds": seconds, "speed": speedups, "sets": results}
+    )
     print(f"{seconds} s; written to docs/{PAGE.name} and benchmarks/results/{written.name}")
 
 
