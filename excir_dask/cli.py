@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SAMPLING, SCORING, explain_arguments, names, options
+from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
 from excir_dask.cli_transfer import sweep
 from excir_dask.errors import ExcirError
 from excir_dask.version import __version__
@@ -33,7 +33,7 @@ def excir() -> None:
 
 @excir.command()
 @click.argument("lake")
-@options(QUESTION, SAMPLE, SAMPLING, SCORING, RUNNING)
+@options(QUESTION, SAMPLE, SCORING, RUNNING)
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
 @click.option(
@@ -53,6 +53,7 @@ def explain(
     excir explain lake/ --model model.ubj --groups result/groups.yaml
     excir explain lake/ --output pred --group engine=rpm,torque --out result/
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
+    excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
     """
     import dask

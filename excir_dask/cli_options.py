@@ -25,6 +25,20 @@ class Groups(click.ParamType):
         return name.strip(), names
 
 
+class Fraction(click.ParamType):
+    """A number, or auto."""
+
+    name = "FLOAT|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        if value == "auto":
+            return "auto"
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
+
+
 QUESTION = (
     click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several."),
     click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file."),
@@ -57,19 +71,34 @@ QUESTION = (
 )  # fmt: skip
 """what is explained"""
 
-SAMPLE = (
-    click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample."),
-)
-"""on which rows"""
-
 SAMPLING = (
     click.option(
-        "--sampling", type=click.Choice(["rows", "row-groups"]), default="rows", show_default=True,
-        help="Draw each row, or whole row groups, which saves reading the others.",
+        "--sampling", type=click.Choice(["rows", "row-groups"]),
+        help="Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
     ),
 )  # fmt: skip
-"""what such a sample is drawn from"""
+"""what a sample is drawn from"""
+
+SAMPLE = (
+    click.option(
+        "--fraction", type=Fraction(), default=1.0, show_default=True,
+        help="Share of the rows to use, or 'auto' for as many as the target takes.",
+    ),
+    *SAMPLING,
+    click.option(
+        "--target-jaccard", type=float, default=0.9, show_default=True,
+        help="With --fraction auto: Jaccard of the top features with those of all rows.",
+    ),
+    click.option(
+        "--confidence", type=float, default=0.95, show_default=True,
+        help="With --fraction auto: probability that the target is met.",
+    ),
+    click.option(
+        "--k", type=click.IntRange(min=1), default=8, show_default=True, help="How many features the top has."
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample."),
+)  # fmt: skip
+"""on which rows"""
 
 SCORING = (
     click.option(

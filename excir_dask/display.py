@@ -116,8 +116,9 @@ def _row_groups(explanation: Explanation) -> list[str]:
         last = auto["steps"][-1]
         found.append(
             f"note: {settings['fraction']:.0%} of the rows were enough (sampling by {settings['sampling']}, "
-            f"{len(auto['steps'])} steps): the top {auto['k']} has an expected Jaccard of {last['jaccard']:.3f} with that "
-            f"of all rows, and one of {auto['target_jaccard']:g} or more with probability {last['probability']:.2f}"
+            f"{len(auto['steps'])} steps): with that of all rows the top {auto['k']} has an expected Jaccard of "
+            f"{last['jaccard']:.3f}, and one of {auto['target_jaccard']:g} or more with probability "
+            f"{last['probability']:.2f}"
             if settings["fraction"] < 1
             else "note: all rows were taken, because nothing less would have met the target"
         )

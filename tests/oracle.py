@@ -56,3 +56,8 @@ def scores(explanation: object, features: Sequence[str], output: str | None = No
     """CIR of an explanation in the order of ``features``."""
     table = explanation.of(output).set_index("feature")  # type: ignore[attr-defined]
     return table.loc[list(features), "cir"].to_numpy()
+
+
+def without_groups(explanation: object) -> pd.DataFrame:
+    """The features without what depends on row groups, which a frame does not have."""
+    return explanation.features.drop(columns=["stderr", "stderr_by"])  # type: ignore[attr-defined]

@@ -114,3 +114,10 @@ def test_groups_from_a_file(tmp_path):
 def test_a_threshold_that_cannot_be_a_correlation_is_refused_before_reading(threshold):
     with pytest.raises(UsageError):
         explain(planted()[0], output="pred", group_correlated=threshold)
+
+
+def test_many_columns_are_told_what_finding_groups_costs(lake, monkeypatch, caplog):
+    monkeypatch.setattr("excir_dask.group_choice._MANY", 100)
+    explain(lake[0], output="pred", group_correlated=0.9, group_rows=100)
+    assert "200 columns" in caplog.text
+    assert "GB" in caplog.text

@@ -1,0 +1,5 @@
+"""python -m excir_dask is excir."""
+
+from excir_dask.cli import main
+
+main()
