@@ -60,6 +60,7 @@ ALLOWED = {
         "transfer",
         "version",
     },
+    "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},
     "errors": set(),
     "version": set(),

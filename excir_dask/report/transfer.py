@@ -108,7 +108,12 @@ def agreement(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> 
     outputs = sweep.runs["output"].nunique()
     worst = f", each with its worst of {outputs} outputs" if outputs > 1 else ""
     _dress(ax, "How agreement grows", f"{len(sweep.settings['seeds'])} seeds a fraction{worst}")
+    least = table["fraction"].min()
     ax.set_xlim(0.0, 1.03)
+    if least < 0.1:  # on a linear scale the names of small fractions would lie upon each other
+        ax.set_xscale("log")
+        ax.minorticks_off()
+        ax.set_xlim(least / 2, 1.2)
     ax.set_xticks(table["fraction"], [percent(fraction) for fraction in table["fraction"]])
     ax.set_xlabel("share of the rows", fontsize=9, color=MUTED)
     _name_y(ax, metric, table)

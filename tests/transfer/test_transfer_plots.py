@@ -102,3 +102,13 @@ def test_wrong_arguments_are_named(found: Sweep) -> None:
         transfer.runtime(found, "kendal")
     with pytest.raises(UsageError, match="not a picture's name"):
         found.plot("sweep.txt")
+
+
+def test_names_of_small_fractions_do_not_collide(found: Sweep) -> None:
+    small = {0.1: 0.001, 0.3: 0.005, 0.6: 0.05, 1.0: 1.0}
+    tables = [table.assign(fraction=table["fraction"].map(small)) for table in (found.runs, found.summary)]
+    ax = transfer.agreement(Sweep(*tables, None, (1.0,), None, found.settings))
+    ax.get_figure(root=True).canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1%", "0.5%", "5%", "100%"]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
