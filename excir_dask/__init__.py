@@ -9,6 +9,8 @@ from excir_dask.explanation import Explanation
 from excir_dask.training.result import Training
 from excir_dask.training.train import train
 from excir_dask.transfer.agreement import compare
+from excir_dask.transfer.result import Sweep
+from excir_dask.transfer.sweep import sweep
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "Training", "__version__", "compare", "explain", "train"]
+__all__ = ["Explanation", "Sweep", "Training", "__version__", "compare", "explain", "sweep", "train"]

@@ -10,35 +10,10 @@ from typing import Any, NoReturn
 
 import click
 
-from excir_dask.errors import ExcirError, UsageError
+from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
+from excir_dask.cli_transfer import sweep
+from excir_dask.errors import ExcirError
 from excir_dask.version import __version__
-
-
-class _Groups(click.ParamType):
-    """NAME=a,b,c"""
-
-    name = "NAME=a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[str]]:
-        name, equals, members = value.partition("=")
-        names = [member.strip() for member in members.split(",") if member.strip()]
-        if not equals or not name or not names:
-            self.fail(f"'{value}' is not of the form NAME=a,b,c", param, ctx)
-        return name.strip(), names
-
-
-class _Fraction(click.ParamType):
-    """A number, or auto."""
-
-    name = "FLOAT|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value == "auto":
-            return "auto"
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,69 +26,14 @@ def excir() -> None:
     excir plan lake/                             what would be read, and what is wrong with it
     excir train lake/ --label y --out model.ubj  train an XGBoost model on a lake
     excir explain lake/ --output pred            rank the features of a lake
+    excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
     """
 
 
 @excir.command()
 @click.argument("lake")
-@click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
-@click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file.")
-@click.option(
-    "--predict-type", type=click.Choice(["margin", "probability"]), default="margin", show_default=True,
-    help="What the model is asked for.",
-)  # fmt: skip
-@click.option("--model-columns", help="Comma-separated columns of a model that does not name them, in its order.")
-@click.option("--allow-pickle", is_flag=True, help="Load a pickle or joblib file, which runs the code in it.")
-@click.option("--features", help="Comma-separated names or patterns to explain; '!name' takes columns away.")
-@click.option(
-    "--categoricals", type=click.Choice(["omit", "indicators"]), default="omit", show_default=True,
-    help="Text columns: left out, or one 0/1 feature a category.",
-)  # fmt: skip
-@click.option(
-    "--max-categories", type=click.IntRange(min=1), default=20, show_default=True,
-    help="Categories of a column that are features; the others are one feature together.",
-)  # fmt: skip
-@click.option("--group", "groups", multiple=True, type=_Groups(), help="A group of features; repeat for several.")
-@click.option("--groups", "groups_file", type=click.Path(), help="YAML or JSON file of groups: name: [features].")
-@click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP.")
-@click.option("--group-correlated", type=float, metavar="R", help="Find groups with rank correlations of at least R.")
-@click.option(
-    "--group-rows", type=click.IntRange(min=2), default=5000, show_default=True, help="Rows that groups are found in."
-)
-@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
-@click.option(
-    "--fraction", type=_Fraction(), default=1.0, show_default=True,
-    help="Share of the rows to use, or 'auto' for as many as the target takes.",
-)  # fmt: skip
-@click.option(
-    "--sampling", type=click.Choice(["rows", "row-groups"]),
-    help="Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
-)  # fmt: skip
-@click.option(
-    "--target-jaccard", type=float, default=0.9, show_default=True,
-    help="With --fraction auto: Jaccard of the top features with those of all rows.",
-)  # fmt: skip
-@click.option(
-    "--confidence", type=float, default=0.95, show_default=True,
-    help="With --fraction auto: probability that the target is met.",
-)  # fmt: skip
-@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="How many features the top has.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample.")
-@click.option(
-    "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge", show_default=True,
-    help="What features and outputs are centred on.",
-)  # fmt: skip
-@click.option(
-    "--rank-by",
-    type=click.Choice(["strength", "cir"]),
-    default="strength",
-    show_default=True,
-    help="What ranks follow.",
-)
-@click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]")
-@click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]")
+@options(QUESTION, SAMPLE, SCORING, RUNNING)
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
 @click.option(
@@ -121,10 +41,8 @@ def excir() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
 def explain(
-    lake: str, outputs: Sequence[str], model_columns: str | None, features: str | None,
-    groups: Sequence[tuple[str, list[str]]], groups_file: str | None,
-    threads: int | None, out: str | None, overwrite: bool, top: int, as_json: bool, **options: Any,
-) -> None:  # fmt: skip
+    lake: str, threads: int | None, out: str | None, overwrite: bool, top: int, as_json: bool, **given: Any
+) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
     LAKE is a folder, a file, a quoted glob or a URL of Parquet files.
@@ -142,22 +60,13 @@ def explain(
 
     from excir_dask import display
     from excir_dask.explain import explain as run
-    from excir_dask.explanation import check_target
-    from excir_dask.grouping import combine, read_groups
+    from excir_dask.folders import check_target
 
     if out is not None:
         check_target(out, overwrite)
-    _unique([name for name, _ in groups])
-    given = [("--group", dict(groups)), *([(groups_file, read_groups(groups_file))] if groups_file else [])]
+    arguments = explain_arguments(**given)
     with dask.config.set({} if threads is None else {"num_workers": threads}):
-        explanation = run(
-            lake,
-            output=outputs[0] if len(outputs) == 1 else list(outputs) or None,
-            model_columns=_names(model_columns),
-            features=_names(features),
-            groups=combine(*given),
-            **options,
-        )
+        explanation = run(lake, **arguments)
     if out is not None:
         explanation.save(out, overwrite=overwrite)
         click.echo(f"saved in {out}", err=True)
@@ -191,7 +100,7 @@ def plan(
     found = survey(
         lake,
         outputs=list(outputs),
-        features=_names(features),
+        features=names(features),
         weights=weights,
         budget=budget,
     )
@@ -243,7 +152,7 @@ def train(
         lake,
         out=out,
         overwrite=overwrite,
-        features=None if features is None else [name.strip() for name in features.split(",")],
+        features=names(features),
         params=parse_params(params),
         **options,
     )
@@ -292,6 +201,9 @@ def demo(folder: str, rows: int) -> None:
     run(folder, rows)
 
 
+excir.add_command(sweep)
+
+
 def main() -> NoReturn:
     """Run the command line; errors become one line on standard error and an exit code."""
     try:
@@ -316,16 +228,6 @@ def main() -> NoReturn:
 def _fail(error: ExcirError) -> NoReturn:
     click.echo(f"excir: {error}", err=True)
     sys.exit(error.exit_code)
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def _unique(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"group '{name}' is given twice; give all its members in one --group")
 
 
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:

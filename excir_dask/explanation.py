@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.folders import check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
-from excir_dask.tables import group_table, lake_errors
+from excir_dask.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,9 +162,7 @@ class Explanation:
         ``manifest.json`` the rest.
         """
         target = check_target(folder, overwrite)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        try:
+        with whole(target) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
@@ -174,19 +170,8 @@ class Explanation:
                 first = self.groups[self.groups["output"] == self.groups["output"].iloc[0]]
                 named = sorted(zip(first["group"], first["members"], strict=True))
                 write_groups(dict(named), made / "groups.yaml", "groups of this explanation; a later run may use them")
-            files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(made.iterdir())}
-            manifest = {**self.provenance, "files": files}
+            manifest = {**self.provenance, "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            os.chmod(made, 0o777 & ~_umask())
-            if target.exists():
-                old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-                os.replace(target, old / target.name)
-                os.replace(made, target)
-                shutil.rmtree(old)
-            else:
-                os.replace(made, target)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
         return target
 
     @classmethod
@@ -198,15 +183,9 @@ class Explanation:
         if not (source / "explanation.json").is_file() or not (source / "manifest.json").is_file():
             raise LakeError(f"{source} is not a saved explanation (it lacks explanation.json or manifest.json)")
         manifest = json.loads((source / "manifest.json").read_text(encoding="utf-8"))
-        for name, digest in manifest.pop("files").items():
-            if not (source / name).is_file() or hashlib.sha256((source / name).read_bytes()).hexdigest() != digest:
-                raise LakeError(f"{source / name} is missing or was changed since the explanation was saved")
+        check_digests(source, manifest.pop("files"))
         content = json.loads((source / "explanation.json").read_text(encoding="utf-8"))
-        if content.get("format") != FORMAT or content.get("version") != VERSION:
-            raise LakeError(
-                f"{source} is of format {content.get('format')} {content.get('version')}; "
-                f"this version reads {FORMAT} {VERSION}"
-            )
+        check_format(source, content, FORMAT, VERSION)
         groups = pd.read_parquet(source / "groups.parquet")
         groups["members"] = [list(members) for members in groups["members"]]
         return cls(
@@ -223,9 +202,9 @@ class Explanation:
             "format": FORMAT,
             "version": VERSION,
             "facts": self.facts,
-            "outputs": _records(self.outputs),
-            "features": _records(self.features),
-            "groups": _records(self.groups),
+            "outputs": records(self.outputs),
+            "features": records(self.features),
+            "groups": records(self.groups),
         }
         return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -237,36 +216,3 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return display.html(self)
-
-
-def check_target(folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """The folder, if an explanation may be saved in it; worth asking before hours of work."""
-    if "://" in os.fspath(folder):
-        raise UsageError(f"{folder} is a URL; explanations are saved in a folder of this machine, copy it from there")
-    target = Path(folder)
-    parent = next(path for path in [target.absolute(), *target.absolute().parents][1:] if path.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten")
-    if (
-        target.exists()
-        and not (target / "explanation.json").exists()
-        and (not target.is_dir() or any(target.iterdir()))
-    ):
-        raise UsageError(f"{target} is not an explanation's folder, so it is not overwritten; choose another one")
-    return target
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, NaN as null."""
-    return [
-        {str(name): None if isinstance(value, float) and value != value else value for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

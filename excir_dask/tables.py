@@ -181,3 +181,13 @@ def _flags(
                 words.append("wide bound")
         found.append(", ".join(words))
     return found
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values, whatever is missing as None."""
+    import pandas as pd
+
+    def plain(value: Any) -> Any:
+        return None if value is pd.NA or (isinstance(value, float) and value != value) else value
+
+    return [{str(name): plain(value) for name, value in row.items()} for row in table.to_dict("records")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.report.plots import COLOURS, INK, MUTED, short
+from excir_dask.report.canvas import INK, MUTED, check_path, pyplot
+from excir_dask.report.plots import COLOURS, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,6 @@ STILL = "#dedede"
 """of features that do not vary, which have no score"""
 SHADES = ("#7a2a10", COLOURS[-1], "#f7f7f7", COLOURS[1], "#10406b")
 """from against the output over no co-movement to with it; darker towards the ends, so that grey copies show strength"""
-FORMATS = (".png", ".svg", ".pdf")
 
 
 def heatmap(
@@ -38,15 +37,12 @@ def heatmap(
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Scores of features that form a grid, a panel for each output; see :meth:`Explanation.heatmap`."""
-    if path is not None and Path(path).suffix.lower() not in FORMATS:
-        raise UsageError(f"{path} is not a picture's name; end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    check_path(path)
     chosen = _outputs(explanation, outputs)
     names = _features(explanation, shape, features)
-    try:
-        import matplotlib.pyplot as plt
-        from matplotlib.colors import LinearSegmentedColormap
-    except ImportError as error:
-        raise UsageError("plots need matplotlib; install it with: pip install 'excir-dask[plot]'") from error
+    plt = pyplot()
+    from matplotlib.colors import LinearSegmentedColormap
+
     scores = {output: _scores(explanation, output, names).reshape(shape) for output in chosen}
     far = max((float(np.nanmax(np.abs(grid - 0.5), initial=0.0)) for grid in scores.values()), default=0.0) or 0.5
     colours = LinearSegmentedColormap.from_list("excir", SHADES).with_extremes(bad=STILL)

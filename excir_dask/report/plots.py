@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.errors import UsageError
+from excir_dask.report.canvas import GRID, INK, MUTED, axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 COLOURS = {1: "#2b7bba", -1: "#d1603d", 0: "#8a8a8a"}
 """direction -> colour, as in the tables of a notebook; these two also differ for colour-blind readers"""
-INK, MUTED, GRID = "#222222", "#6b6b6b", "#e3e3e3"
 Z95 = 1.96
 LONGEST = 40
 """characters of a name that are shown"""
@@ -45,7 +45,7 @@ def ranking(explanation: Explanation, k: int = 15, output: str | None = None, ax
     table = explanation.of(output)
     shown = table.head(k)
     name = str(table["output"].iloc[0])
-    ax = _axes(ax, 0.3 * len(shown) + 1.5)
+    ax = axes(ax, 0.3 * len(shown) + 1.5)
     cir, places = shown["cir"].to_numpy(), np.arange(len(shown))
     error = Z95 * np.nan_to_num(shown["stderr"].to_numpy())
     ax.barh(places, cir - 0.5, left=0.5, height=0.68, color=_colours(shown), zorder=2)
@@ -77,7 +77,7 @@ def groups(explanation: Explanation, output: str | None = None, ax: Axes | None 
     table = explanation.groups[explanation.groups["output"] == name]
     if table.empty:
         raise UsageError("the explanation has no groups to plot; give it some with regroup({'name': ['feature', ...]})")
-    ax = _axes(ax, 0.68 * len(table) + 1.4)
+    ax = axes(ax, 0.68 * len(table) + 1.4)
     cir, places = table["cir"].to_numpy(), np.arange(len(table))
     insides = [members.loc[list(names)] for names in table["members"]]
     _frame(ax, table["group"], cir, np.abs(np.concatenate([cir, *(inside["cir"] for inside in insides)]) - 0.5))
@@ -89,18 +89,6 @@ def groups(explanation: Explanation, output: str | None = None, ax: Axes | None 
         )  # fmt: skip
         _name_extremes(ax, inside, place)
     _title(ax, name, f"{len(table)} groups, a dot for each member, {explanation.facts['rows']['used']:,} rows")
-    return ax
-
-
-def _axes(ax: Axes | None, height: float) -> Axes:
-    try:
-        import matplotlib.pyplot as plt
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise UsageError("plots need matplotlib; install it with: pip install 'excir-dask[plot]'") from error
-    if ax is None:
-        # Not by rc_context: the first plot of a notebook also sets how it is shown, which that would undo.
-        _, ax = plt.subplots(figsize=(7.4, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
     return ax
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from excir_dask.errors import UsageError, nearest
 from excir_dask.explanation import Explanation
 from excir_dask.kernels import agreement as measures
+from excir_dask.tables import records
 from excir_dask.transfer import words
 from excir_dask.transfer.pairs import common, feature_pairs, have, paired, regrouped, without
 from excir_dask.transfer.settings import differences
@@ -79,8 +80,8 @@ class Agreement:
         return {
             "a": self.names[0],
             "b": self.names[1],
-            "agreement": _records(self.table),
-            "shifts": _records(self.shifts(n=n)),
+            "agreement": records(self.table),
+            "shifts": records(self.shifts(n=n)),
             "only_in_a": self.only_in_a,
             "only_in_b": self.only_in_b,
             "regrouped": self.regrouped,
@@ -186,11 +187,3 @@ def _measure(a: Explanation, b: Explanation, pairs: pd.DataFrame, k: int) -> dic
         "rank_shift": int(rank_shift),
         "rank_shift_name": "" if rank_at is None else pairs["name"][rank_at],
     }
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, NaN as null."""
-    return [
-        {str(name): None if isinstance(value, float) and value != value else value for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]

@@ -1,0 +1,123 @@
+"""The result of a sweep: tables of runs and fractions, the choice, and how to save and load them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.errors import LakeError
+from excir_dask.folders import check_digests, check_format, check_target, digests, whole
+from excir_dask.tables import records
+from excir_dask.transfer import sweep_words as words
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+FORMAT = "excir-sweep"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How well growing shares of the rows reproduce the ranking of all of them."""
+
+    runs: pd.DataFrame
+    """a row per fraction, seed, output and kind (features, groups): rows and compressed bytes read, seconds, and every
+    figure of agreement with the run over all rows"""
+    summary: pd.DataFrame
+    """a row per kind and fraction: medians of the costs; of each figure of agreement, where every seed counts with its
+    worst output, the mean over seeds (``_mean``) and the worst seed (``_worst``)"""
+    chosen: float | None
+    """the smallest fraction below 1 whose Jaccard index meets the target for every seed and output"""
+    front: tuple[float, ...]
+    """fractions that no other one beats in both seconds and mean Jaccard index, the fastest first"""
+    knee: float | None
+    """the fraction of the front that is farthest above the chord between its ends"""
+    settings: dict[str, Any]
+    """what was asked for, of which lake, with which versions"""
+
+    @property
+    def verdict(self) -> str:
+        """The choice in a plain sentence."""
+        return words.verdict(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Runtime against agreement, agreement against fraction, and all figures (needs matplotlib).
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture: .png, .svg or .pdf.
+
+        Returns
+        -------
+        Figure
+            A notebook shows it; ``pyplot`` does not know it.
+        """
+        from excir_dask.report.transfer import picture
+
+        return picture(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "chosen": self.chosen,
+            "verdict": self.verdict,
+            "front": list(self.front),
+            "knee": self.knee,
+            "settings": self.settings,
+            "summary": records(self.summary),
+            "runs": records(self.runs),
+        }
+
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the sweep to a folder, which appears whole or not at all.
+
+        ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
+        (where matplotlib is installed).
+        """
+        target = check_target(folder, overwrite, "sweep")
+        with whole(target) as made:
+            self.runs.to_parquet(made / "runs.parquet", index=False)
+            self.summary.to_parquet(made / "summary.parquet", index=False)
+            if importlib.util.find_spec("matplotlib") is not None:
+                self.plot(made / "sweep.png")
+            content = {**self.to_dict(), "files": digests(made)}
+            (made / "sweep.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Sweep:
+        """Read a sweep back; a file that was changed since it was saved is an error."""
+        import pandas as pd
+
+        source = Path(folder)
+        if not (source / "sweep.json").is_file():
+            raise LakeError(f"{source} is not a saved sweep (it lacks sweep.json)")
+        content = json.loads((source / "sweep.json").read_text(encoding="utf-8"))
+        check_format(source, content, FORMAT, VERSION)
+        check_digests(source, content["files"], "sweep")
+        return cls(
+            runs=pd.read_parquet(source / "runs.parquet"),
+            summary=pd.read_parquet(source / "summary.parquet"),
+            chosen=content["chosen"],
+            front=tuple(content["front"]),
+            knee=content["knee"],
+            settings=content["settings"],
+        )
+
+    def __str__(self) -> str:
+        return words.text(self)
+
+    def __repr__(self) -> str:
+        return words.text(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)

@@ -1,0 +1,224 @@
+"""The lightweight transfer: :func:`sweep` explains growing shares of the rows; how few give the ranking of all?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.errors import UsageError
+from excir_dask.explain import explain
+from excir_dask.explanation import Explanation
+from excir_dask.transfer.agreement import compare
+from excir_dask.transfer.result import Sweep
+from excir_dask.transfer.summary import choose, front_of, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+"""of the paper's protocol"""
+SHARED = ("features", "weights", "budget", "scheduler", "storage_options")
+"""options of explain that hold for training too"""
+OWN = ("fraction", "seed")
+"""options of explain and train that a sweep sets itself"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One explanation of a sweep, and what it cost."""
+
+    fraction: float
+    seed: int
+    explanation: Explanation
+    seconds: float
+    """wall time of explaining"""
+    train_seconds: float | None
+    """wall time of training; None where the model is fixed"""
+
+
+def sweep(
+    lake: Any,
+    *,
+    fractions: Sequence[float] = FRACTIONS,
+    seeds: int | Sequence[int] = 3,
+    k: int = 8,
+    target_jaccard: float = 0.9,
+    retrain: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Sweep:
+    """Explain growing shares of the rows, and say how few reproduce the ranking of all of them.
+
+    All rows are explained once, every smaller fraction once for each seed; every run is compared with that of all
+    rows. One further run of the smallest fraction comes first and is not counted: it compiles and fills caches.
+
+    Parameters
+    ----------
+    lake : path, URL, glob, list of files, or a pandas or dask DataFrame
+        As for :func:`~excir_dask.explain`.
+    fractions : sequence of float
+        Shares of the rows. 1.0 is always among them: it is what the others are compared with.
+    seeds : int or sequence of int
+        Seeds of the row samples, or how many of them (0, 1, ...).
+    k : int
+        Places of the ranking whose overlap (Jaccard index) is asked for.
+    target_jaccard : float
+        Overlap that the chosen fraction must have for every seed and output.
+    retrain : mapping, optional
+        Train a model at every fraction instead of explaining a fixed one: arguments of :func:`~excir_dask.train`,
+        of which ``label`` is required (``{"label": "bought", "params": {"max_depth": 4}}``). The model trained on a
+        fraction is explained on that fraction and compared with the one trained on all rows with the same seed, so
+        that validation rows and parameters are the same; all rows then are trained on and explained once a seed.
+    progress : bool, optional
+        Say on standard error which run is next, with progress bars; by default where it is a terminal.
+    **options
+        Further arguments of :func:`~excir_dask.explain`: ``output`` or ``model``, ``features``, ``groups``, ...
+        Groups that are found by correlation are those of the run over all rows.
+
+    Returns
+    -------
+    Sweep
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> X = np.random.default_rng(0).standard_normal((4000, 4))
+    >>> frame = pd.DataFrame(X, columns=list("abcd")).assign(pred=X @ [4.0, 2.0, 1.0, 0.0])
+    >>> found = sweep(frame, output="pred", fractions=[0.25, 0.5], seeds=2, k=2)
+    >>> found.chosen
+    0.25
+    """
+    shares, draws = _fractions(fractions), _seeds(seeds)
+    _check(k, target_jaccard, retrain, options)
+    references: dict[int, Explanation] = {}
+    tables = []
+    for run in _runs(lake, shares, draws, retrain, progress, options):
+        # a fixed model has one run over all rows, which every seed is compared with
+        reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
+        tables.append(_agreement(reference, run, k))
+    import pandas as pd
+
+    runs = pd.concat(tables, ignore_index=True)
+    runs = runs.sort_values(["fraction", "seed"], kind="stable", ignore_index=True)
+    summary = summarise(runs)
+    on_front, knee = front_of(summary)
+    full = references[draws[0]]
+    return Sweep(
+        runs=runs,
+        summary=summary,
+        chosen=choose(summary, target_jaccard),
+        front=on_front,
+        knee=knee,
+        settings={
+            "fractions": shares,
+            "seeds": draws,
+            "k": k,
+            "target_jaccard": target_jaccard,
+            "retrain": None if retrain is None else {name: _plain(value) for name, value in retrain.items()},
+            "explain": {name: value for name, value in full.facts["settings"].items() if name not in OWN},
+            "lake": full.provenance["lake"],
+            "rows": full.facts["rows"]["used"],
+            "versions": full.provenance["versions"],
+        },
+    )
+
+
+def _runs(
+    lake: Any,
+    fractions: Sequence[float],
+    seeds: Sequence[int],
+    retrain: Mapping[str, Any] | None,
+    progress: bool | None,
+    options: Mapping[str, Any],
+) -> Iterator[Run]:
+    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike."""
+    order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
+    order += [(fraction, seed) for seed in seeds for fraction in fractions if fraction < 1.0]
+    for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
+        if progress or (progress is None and sys.stderr.isatty()):
+            what = f"run {place} of {len(order)}" if place else "warm-up"
+            print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
+        run = _run(lake, fraction, seed, retrain, {**options, "progress": progress})
+        if place:
+            yield run
+
+
+def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | None, options: dict[str, Any]) -> Run:
+    train_seconds = None
+    if retrain is not None:
+        from excir_dask.training.train import train
+
+        shared = {name: options[name] for name in (*SHARED, "progress") if name in options}
+        began = time.perf_counter()
+        options["model"] = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain}).booster
+        train_seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    explanation = explain(lake, fraction=fraction, seed=seed, **options)
+    return Run(fraction, seed, explanation, time.perf_counter() - began, train_seconds)
+
+
+def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:
+    """Rows of ``runs``: cost of a run, and its agreement with all rows for each output, features and groups."""
+    import pandas as pd
+
+    explanation = run.explanation
+    if explanation.facts["settings"]["group_correlated"] is not None:
+        first = reference.groups.drop_duplicates("group")
+        explanation = explanation.regroup(dict(zip(first["group"], first["members"], strict=True)))
+    table = compare(reference, explanation, k).table
+    size = len(table)
+    cost = {
+        "fraction": [run.fraction] * size,
+        "seed": [run.seed] * size,
+        "rows": [explanation.facts["rows"]["used"]] * size,
+        "bytes": pd.array([explanation.provenance.get("bytes_read")] * size, dtype="Int64"),
+        "seconds": [run.seconds] * size,
+        "train_seconds": pd.Series([run.train_seconds] * size, dtype="float64"),
+    }
+    return pd.concat([pd.DataFrame(cost), table.reset_index(drop=True)], axis=1)
+
+
+def _fractions(fractions: Sequence[float]) -> list[float]:
+    found = sorted({float(fraction) for fraction in fractions} | {1.0})
+    if found[0] <= 0.0 or found[-1] > 1.0:
+        wrong = found[0] if found[0] <= 0.0 else found[-1]
+        raise UsageError(f"a fraction is {wrong}; each must be above 0 and at most 1")
+    if len(found) < 2:
+        raise UsageError("fractions has nothing below 1.0 to compare with all rows; give for instance [0.2, 0.5]")
+    return found
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    found = list(range(seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
+    if not found:
+        raise UsageError(f"seeds is {seeds}; give at least one, or how many there are")
+    return found
+
+
+def _check(k: int, target: float, retrain: Mapping[str, Any] | None, options: Mapping[str, Any]) -> None:
+    if k < 1:
+        raise UsageError(f"k is {k}; the overlap of rankings needs at least 1 place")
+    if not 0.0 < target <= 1.0:
+        raise UsageError(f"target_jaccard is {target}; it must be above 0 and at most 1")
+    for name in OWN:
+        if name in options or name in (retrain or {}):
+            raise UsageError(f"{name} is set by the sweep itself; give it as {name}s=[...]")
+    if retrain is None:
+        return
+    if not retrain.get("label"):
+        raise UsageError("retrain needs the column to learn: retrain={'label': ...} (--label)")
+    for name in ("output", "model"):
+        if options.get(name) is not None:
+            raise UsageError(f"{name} is given, but retrain makes the model that is explained; leave out one of them")
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inside) for name, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inside) for inside in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,145 @@
+"""How a sweep reads: a table a kind, and its choice in a plain sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.transfer.summary import of_kind
+
+if TYPE_CHECKING:
+    from excir_dask.transfer.result import Sweep
+
+COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("share", "fraction", lambda value: percent(value)),
+    ("rows", "rows", lambda value: f"{value:,}"),
+    ("read", "bytes", lambda value: _bytes(value)),
+    ("training s", "train_seconds", lambda value: f"{value:.3f}"),
+    ("seconds", "seconds", lambda value: f"{value:.3f}"),
+    ("speed-up", "speedup", lambda value: f"{value:.1f}x"),
+    ("jaccard", "jaccard_mean", lambda value: f"{value:.3f}"),
+    ("lowest", "jaccard_worst", lambda value: f"{value:.3f}"),
+    ("spearman", "spearman_mean", lambda value: f"{value:.3f}"),
+    ("kendall", "kendall_mean", lambda value: f"{value:.3f}"),
+    ("mark", "mark", str),
+)
+"""title, column of the summary and how its values are written"""
+COSTS = ("rows", "bytes", "train_seconds", "seconds", "speedup")
+"""columns that are the same for features and groups, and shown with features only"""
+
+
+def text(sweep: Sweep) -> str:
+    """Tables of features and groups, then the choice."""
+    lines = [headline(sweep), ""]
+    for kind in sweep.summary["kind"].unique():
+        lines.append(title(sweep, kind))
+        cells = _cells(sweep, kind)
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            padded = (cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
+            lines.append(f"  {'  '.join(padded)}  {row[-1]}".rstrip())
+        lines.append("")
+    return "\n".join([*lines, verdict(sweep)])
+
+
+def html(sweep: Sweep) -> str:
+    """The same as a fragment of HTML that inherits the notebook's colours."""
+    parts = [f"<div style='font-size:90%'><p>{escape(headline(sweep))}</p>"]
+    for kind in sweep.summary["kind"].unique():
+        head, *body = _cells(sweep, kind)
+        rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
+        parts.append(f"<p>{escape(title(sweep, kind))}</p><table>{''.join(rows)}</table>")
+    return "".join(parts) + f"<p>{escape(verdict(sweep))}</p></div>"
+
+
+def headline(sweep: Sweep) -> str:
+    """One line: what was swept."""
+    seeds, rows = len(sweep.settings["seeds"]), sweep.settings["rows"]
+    outputs = sweep.runs["output"].nunique()
+    model = "one model" if sweep.settings["retrain"] is None else "a model trained at each fraction"
+    return (
+        f"Sweep over {rows:,} rows, {model}, {_count(outputs, 'output')}, {_count(seeds, 'seed')} a fraction: "
+        "agreement with the ranking of all rows"
+    )
+
+
+def title(sweep: Sweep, kind: str) -> str:
+    """What the figures of one kind mean, and what chance would give."""
+    first = of_kind(sweep.summary, kind).iloc[0]
+    return (
+        f"{kind}: overlap (Jaccard index) of the first {first['k']} of {first['n']:,}; "
+        f"chance gives {first['jaccard_chance']:.3f}"
+    )
+
+
+def verdict(sweep: Sweep) -> str:
+    """The choice in a plain sentence, with what speaks against it."""
+    table = of_kind(sweep.summary)
+    target, k = sweep.settings["target_jaccard"], table["k"].iloc[0]
+    each = f"each of {_count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
+    if sweep.chosen is None:
+        below = table[table["fraction"] < 1.0]
+        best = below.sort_values(["jaccard_worst", "fraction"], ascending=[False, True]).iloc[0]
+        return (
+            f"No fraction below 1.0 reaches a Jaccard@{k} of {target:g} for {each}; the best is "
+            f"{best['jaccard_worst']:.3f} at {percent(best['fraction'])} of the rows. Use all rows, or a lower target."
+        )
+    row = table[table["fraction"] == sweep.chosen].iloc[0]
+    said = (
+        f"{percent(sweep.chosen)} of the rows ({row['rows']:,}) is the smallest fraction tried whose Jaccard@{k} is at "
+        f"least {target:g} for {each}: {row['jaccard_worst']:.3f} at worst, in {row['seconds']:.3g} s "
+        f"({row['speedup']:.1f} times as fast as all rows)."
+    )
+    missed = table[(table["fraction"] > sweep.chosen) & (table["jaccard_worst"] < target)]["fraction"]
+    if len(missed):
+        said += f" But {', '.join(map(percent, missed))} of them fell short: more seeds would tell whether it was luck."
+    if row["jaccard_chance"] > target:
+        said += f" Chance alone gives {row['jaccard_chance']:.3f} here: take a smaller k."
+    return said
+
+
+def percent(fraction: float) -> str:
+    """A share as people write it.
+
+    >>> percent(0.2), percent(0.125), percent(0.0005)
+    ('20%', '12.5%', '0.05%')
+    """
+    return f"{100 * fraction:.4g}%"
+
+
+def _cells(sweep: Sweep, kind: str) -> list[list[str]]:
+    table = of_kind(sweep.summary, kind)
+    table = table.assign(mark=[_mark(sweep, fraction) if kind == "features" else "" for fraction in table["fraction"]])
+    shown = [
+        (head, name, write)
+        for head, name, write in COLUMNS
+        if table[name].notna().any() and (kind == "features" or name not in COSTS)
+    ]
+    return [
+        ["" if name == "mark" else head for head, name, _ in shown],
+        *([write(row[name]) for _, name, write in shown] for row in table.to_dict("records")),
+    ]
+
+
+def _mark(sweep: Sweep, fraction: float) -> str:
+    marks = {"chosen": fraction == sweep.chosen, "front": fraction in sweep.front, "knee": fraction == sweep.knee}
+    return ", ".join(name for name, holds in marks.items() if holds)
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag} style='text-align:right'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _outputs(sweep: Sweep) -> str:
+    return _count(sweep.runs["output"].nunique(), "output")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _bytes(value: int) -> str:
+    from dask.utils import format_bytes
+
+    return str(format_bytes(value))

@@ -1,0 +1,12 @@
+"""Submit a sweep: the same options as ``excir sweep``, as a script that a scheduler can call.
+
+python jobs/sweep.py lake/ --output pred --scheduler tcp://10.0.0.5:8786 --out sweep/ --json
+"""
+
+import sys
+
+from excir_dask.cli import main
+
+if __name__ == "__main__":
+    sys.argv.insert(1, "sweep")
+    main()
