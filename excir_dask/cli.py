@@ -34,6 +34,10 @@ def excir() -> None:
 @excir.command()
 @click.argument("lake")
 @options(QUESTION, SAMPLE, SCORING, RUNNING)
+@click.option(
+    "--checkpoint", metavar="FOLDER",
+    help="Keep states of finished slices here (a path or URL that workers reach); the same command goes on from them.",
+)  # fmt: skip
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
 @click.option(
@@ -55,6 +59,7 @@ def explain(
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
     excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
+    excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? the same again goes on
     """
     import dask
 

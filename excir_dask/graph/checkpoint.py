@@ -36,14 +36,15 @@ class Checkpoint:
         """How many states there are."""
         return sum(info.path.endswith(SUFFIX) for info in self._list())
 
-    def take(self, name: str, make: Callable[[], T]) -> T:
-        """The state of that name, made and saved if it is not there."""
+    def take(self, name: str, make: Callable[[], T]) -> tuple[T, bool]:
+        """The state of that name, made and saved if it is not there; and whether it was there."""
         path = posixpath.join(self.folder, name + SUFFIX)
         found = self._load(path)
-        if found is None:
-            found = make()
-            self._save(path, freeze(found))
-        return found
+        if found is not None:
+            return found, True
+        made = make()
+        self._save(path, freeze(made))
+        return made, False
 
     def clear(self) -> None:
         """Remove the states of this run: it has ended well."""

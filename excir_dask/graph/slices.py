@@ -89,7 +89,7 @@ class LakeStats:
 class Keeper(Protocol):
     """Keeps states between runs."""
 
-    def take(self, name: str, make: Callable[[], State]) -> State: ...
+    def take(self, name: str, make: Callable[[], State]) -> tuple[State, bool]: ...
 
 
 def on_slice(
@@ -100,7 +100,21 @@ def on_slice(
     def make() -> State:
         return retrying(lambda: scan(piece, frame, scored, *given))
 
-    return make() if keeper is None else keeper.take(name, make)
+    if keeper is None:
+        return make()
+    state, kept = keeper.take(name, make)
+    return _not_read(state) if kept else state
+
+
+def _not_read(state: Any) -> Any:
+    """A state from an earlier run: nothing was read for it in this one."""
+    if isinstance(state, SliceSummary):
+        return replace(state, counts=replace(state.counts, bytes_read=0))
+    if isinstance(state, Scored):
+        return replace(state, bytes_read=0)
+    if isinstance(state, tuple) and state and isinstance(state[0], Sums):
+        return (replace(state[0], bytes_read=np.zeros(())), *state[1:])
+    return state
 
 
 def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout, model: Model, budget: int) -> Scored:

@@ -1,0 +1,175 @@
+"""The same run goes on where it was ended, whoever was killed, and gives the same bytes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from oracle import write_lake
+from processes import dask_processes
+
+from excir_dask import Explanation, explain
+from excir_dask.errors import DataError, UsageError
+from excir_dask.graph.freeze import freeze, thaw
+
+FILES = 12
+
+
+def table(rows: int = 120_000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((rows, 10)), columns=[f"x{i}" for i in range(10)])
+    frame["gap"] = np.where(rng.random(rows) < 0.25, 0.0, 100.0) + rng.random(rows)
+    return frame.assign(pred=frame["x0"] - frame["x1"] + rng.standard_normal(rows))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    return write_lake(tmp_path_factory.mktemp("kept") / "lake", table(), FILES)
+
+
+def states(folder: Path, verb: str = "") -> list[Path]:
+    return sorted(folder.glob(f"*/{verb}*.state"))
+
+
+@pytest.mark.parametrize("centering", ["midhinge", "trimmed"])
+def test_a_run_takes_up_the_states_that_it_finds(lake, tmp_path, centering):
+    options = {"output": "pred", "budget": "1MiB", "centering": centering, "group_correlated": 0.9}
+    reference = explain(lake, **options)
+    first = explain(lake, **options, checkpoint=tmp_path)
+    assert first.to_json() == reference.to_json()
+    assert first.provenance["resumed_states"] == 0
+    everything = states(tmp_path)
+    for path in everything[::2]:
+        path.unlink()
+    again = explain(lake, **options, checkpoint=tmp_path)
+    assert again.to_json() == reference.to_json()
+    assert again.provenance["resumed_states"] == len(everything) // 2
+    assert 0 < again.provenance["bytes_read"] < 0.7 * first.provenance["bytes_read"]
+    third = explain(lake, **options, checkpoint=tmp_path)
+    assert third.to_json() == reference.to_json()
+    assert third.provenance["bytes_read"] == 0
+
+
+def test_what_a_model_said_is_kept_too(lake, tmp_path):
+    frame = table()
+    booster = xgb.train({"nthread": 1}, xgb.DMatrix(frame.drop(columns="pred"), frame["pred"]), 5)
+    reference = explain(lake, model=booster, budget="1MiB")
+    explain(lake, model=booster, budget="1MiB", checkpoint=tmp_path)
+    for path in states(tmp_path, "sum-"):
+        path.unlink()
+    again = explain(lake, model=booster, budget="1MiB", checkpoint=tmp_path)
+    assert again.to_json() == reference.to_json()
+    assert len(states(tmp_path, "score")) > 3
+
+
+def test_growing_samples_resume(lake, tmp_path):
+    options = {"output": "pred", "fraction": "auto", "k": 2, "budget": "1MiB"}
+    reference = explain(lake, **options)
+    assert explain(lake, **options, checkpoint=tmp_path).to_json() == reference.to_json()
+    again = explain(lake, **options, checkpoint=tmp_path)
+    assert again.to_json() == reference.to_json()
+    assert again.provenance["bytes_read"] == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"budget": "2MiB"}, {"features": ["x0", "x1"]}, {"centering": "median"}, {"seed": 1}]
+)
+def test_another_run_does_not_find_the_states(lake, tmp_path, change):
+    explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
+    other = explain(lake, **{"output": "pred", "budget": "1MiB", "checkpoint": tmp_path, **change})
+    assert other.provenance["resumed_states"] == 0
+
+
+def test_a_damaged_state_is_made_again(lake, tmp_path):
+    first = explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
+    for i, path in enumerate(states(tmp_path)):
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2] if i % 2 else content[:-1] + bytes([content[-1] ^ 1]))
+    again = explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
+    assert again.to_json() == first.to_json()
+    assert again.provenance["bytes_read"] == first.provenance["bytes_read"]
+
+
+def test_states_hold_nothing_that_runs_code():
+    with pytest.raises(TypeError, match="not part of states"):
+        freeze(os.system)
+    with pytest.raises(TypeError, match="not part of states"):
+        freeze(np.array([object()]))
+    with pytest.raises(DataError):
+        thaw(b"\x80\x04N.")
+
+
+def test_a_frame_cannot_be_resumed(tmp_path):
+    with pytest.raises(UsageError, match="cannot be resumed"):
+        explain(table(100), output="pred", checkpoint=tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(lake, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="choose another folder"):
+        explain(lake, output="pred", checkpoint=tmp_path / "file" / "below")
+
+
+def command(lake: Path, checkpoint: Path, out: Path, *more: str) -> list[str]:
+    options = ["--output", "pred", "--budget", "1MiB", "--checkpoint", str(checkpoint), "--out", str(out), *more]
+    return [sys.executable, "-m", "excir_dask", "explain", str(lake), *options]
+
+
+def end_when(process: subprocess.Popen, checkpoint: Path, verb: str, count: int, end: object) -> None:
+    """Do something to a running job as soon as some states of a scan are there."""
+    patience = time.monotonic() + 120
+    while len(states(checkpoint, verb)) < count:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < patience
+        time.sleep(0.002)
+    end()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("verb", ["summarise", "sum-"])
+def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(lake, tmp_path, verb):
+    reference = explain(lake, output="pred", budget="1MiB")
+    first = command(lake, tmp_path / "states", tmp_path / "out", "--threads", "1")
+    process = subprocess.Popen(first, stdout=subprocess.DEVNULL)
+    end_when(process, tmp_path / "states", verb, 3, lambda: process.send_signal(signal.SIGKILL))
+    assert process.wait() == -signal.SIGKILL
+    finished = len(states(tmp_path / "states"))
+    assert not (tmp_path / "out").exists()
+    subprocess.run(first, check=True, stdout=subprocess.DEVNULL)
+    again = Explanation.load(tmp_path / "out")
+    assert (tmp_path / "out" / "explanation.json").read_text() == reference.to_json()
+    assert again.provenance["resumed_states"] >= finished
+    assert again.provenance["bytes_read"] < reference.provenance["bytes_read"]
+
+
+@pytest.mark.cluster
+def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goes_on(lake, tmp_path):
+    reference = explain(lake, output="pred", budget="1MiB")
+    with dask_processes(1, "--nthreads", "1") as address:
+        job = command(lake, tmp_path / "states", tmp_path / "out", "--scheduler", address)
+        process = subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end_when(process, tmp_path / "states", "summarise", 2, lambda: kill_scheduler(address))
+        assert process.wait(timeout=120) == 75, process.stderr.read()
+    with dask_processes(2) as address:
+        job = command(lake, tmp_path / "states", tmp_path / "out", "--scheduler", address, "--json")
+        done = subprocess.run(job, check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout)["rows"]["used"] == 120_000
+    assert (tmp_path / "out" / "explanation.json").read_text() == reference.to_json()
+
+
+def kill_scheduler(address: str) -> None:
+    """The process that listens at an address, ended at once."""
+    import psutil
+
+    port = int(address.rsplit(":", 1)[1])
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+            os.kill(connection.pid, signal.SIGKILL)
+            return
+    raise AssertionError(f"nobody listens at {address}")
