@@ -11,9 +11,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from processes import dask_processes
+
 
 @pytest.fixture
 def synchronous() -> Iterator[None]:
     """One thread, so that a failing test points at its line."""
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@pytest.fixture(scope="session")
+def two_workers() -> Iterator[str]:
+    """Address of a scheduler with two worker processes, for tests that do no harm to them."""
+    with dask_processes(2, "--nthreads", "1") as address:
+        yield address

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle import write_lake
-from processes import dask_processes
 
 from excir_dask import Explanation, explain
 from excir_dask.errors import UsageError
@@ -52,11 +51,10 @@ def test_planted_blocks_are_found_exactly_whatever_the_slices_and_threads(lake):
 
 
 @pytest.mark.cluster
-def test_planted_blocks_are_found_exactly_on_a_cluster(lake):
+def test_planted_blocks_are_found_exactly_on_a_cluster(lake, two_workers):
     path, _ = lake
     here = explain(path, output="pred", group_correlated=0.9, budget="2MiB")
-    with dask_processes(2) as address:
-        there = explain(path, output="pred", group_correlated=0.9, budget="2MiB", scheduler=address)
+    there = explain(path, output="pred", group_correlated=0.9, budget="2MiB", scheduler=two_workers)
     assert there.to_json() == here.to_json()
 
 

@@ -124,19 +124,18 @@ def test_scores_are_those_of_outputs_written_beforehand(tmp_path, kind, fraction
 
 
 @pytest.mark.cluster
-def test_scores_are_the_same_on_a_cluster_of_real_processes(tmp_path):
+def test_scores_are_the_same_on_a_cluster_of_real_processes(tmp_path, two_workers):
     frame = table().fillna(0.0)
     made = models(frame, tmp_path / "models")
     lake = lake_of(frame, tmp_path / "lake")
-    with dask_processes(workers=2) as address:
-        for kind in KINDS:
-            model, values = made[kind]
-            here = explain(lake, model=model, budget="1MiB", **options_for(kind))
-            there = explain(lake, model=model, budget="1MiB", scheduler=address, **options_for(kind))
-            assert there.to_json() == here.to_json(), kind
-            names = [f"out {k}" for k in range(values.reshape(ROWS, -1).shape[1])]
-            written = frame.join(pd.DataFrame(values.reshape(ROWS, -1), columns=names))
-            compare(there, explain(written, output=names, features=list("dabce")))
+    for kind in KINDS:
+        model, values = made[kind]
+        here = explain(lake, model=model, budget="1MiB", **options_for(kind))
+        there = explain(lake, model=model, budget="1MiB", scheduler=two_workers, **options_for(kind))
+        assert there.to_json() == here.to_json(), kind
+        names = [f"out {k}" for k in range(values.reshape(ROWS, -1).shape[1])]
+        written = frame.join(pd.DataFrame(values.reshape(ROWS, -1), columns=names))
+        compare(there, explain(written, output=names, features=list("dabce")))
 
 
 class Counting:
@@ -181,12 +180,11 @@ def test_only_sampled_rows_are_shown_to_the_model(tmp_path):
 
 
 @pytest.mark.cluster
-def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path):
+def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path, two_workers):
     lake = long_lake(tmp_path / "lake")
     counting = Counting(tmp_path / "log")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import this file
-    with dask_processes(workers=2) as address:
-        explain(lake, model=counting, budget="1MiB", scheduler=address)
+    explain(lake, model=counting, budget="1MiB", scheduler=two_workers)
     assert counting.rows == LONG
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import write_lake
-from processes import dask_processes
 
 from excir_dask import explain
 from excir_dask.errors import UsageError
@@ -104,12 +103,11 @@ def test_a_sample_does_not_depend_on_slices_or_threads(tmp_path, sampling):
 
 
 @pytest.mark.cluster
-def test_a_sample_of_row_groups_and_auto_are_the_same_on_a_cluster(tmp_path):
+def test_a_sample_of_row_groups_and_auto_are_the_same_on_a_cluster(tmp_path, two_workers):
     lake = write_lake(tmp_path / "lake", table(), 6, 100)
     options = [{"fraction": 0.3, "sampling": "row-groups"}, {"fraction": "auto", "k": 3}]
     here = [explain(lake, output="pred", **each).to_json() for each in options]
-    with dask_processes(2) as address:
-        assert [explain(lake, output="pred", scheduler=address, **each).to_json() for each in options] == here
+    assert [explain(lake, output="pred", scheduler=two_workers, **each).to_json() for each in options] == here
 
 
 def test_a_frame_has_no_row_groups():
