@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,9 +18,11 @@ from excir_dask.graph.scans import Scans
 from excir_dask.graph.slices import LakeStats
 from excir_dask.group_choice import WantedGroups, all_groups
 from excir_dask.inputs import Inputs, Outputs
+from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import center_errors, centers, concatenate
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.sums import Sums
+from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.outputs.checks import check_categories, known_categories
 from excir_dask.tables import feature_table, group_table
@@ -70,17 +73,18 @@ def attempt(
     resumed = None if checkpoint is None else checkpoint.states()
     scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, model, earlier, checkpoint)
     if model is not None and earlier is None:
-        check_categories(model, scans.categories(known_categories(model)))
+        known = known_categories(model)
+        check_categories(model, scans.categories({column: len(values) for column, values in known.items()}))
     looked_for = settings.groups.correlated is not None
     stats = scans.statistics(settings.centering, settings.max_categories, settings.group_rows if looked_for else 0)
     _check_rows(stats, inputs.outputs)
+    names = _feature_names(selection, stats)
+    output_names = inputs.outputs.columns.names or stats.output_names
     features = concatenate([stats.features, stats.indicators])
     feature_centers, output_centers = centers(features, settings.centering), centers(stats.outputs, settings.centering)
     sums = scans.sums(feature_centers, output_centers, stats)
     if inputs.snapshot is not None:
         check_unchanged(inputs.snapshot)
-    names = [*selection.features, *(name for column in stats.categories for name in column.features)]
-    output_names = inputs.outputs.columns.names or stats.output_names
     _check_range(sums, names, output_names)
 
     feature_errors = center_errors(features, settings.centering, feature_centers.center, sums.below)
@@ -114,6 +118,23 @@ def _check_rows(stats: LakeStats, outputs: Outputs) -> None:
             f"{counts.without_output} of those without a finite value in {source}, "
             f"{counts.without_weight} without a positive weight"
         )
+
+
+def _feature_names(selection: Selection, stats: LakeStats) -> list[str]:
+    """Columns, elements of vectors and categories; what is known only now may still be wrong with them."""
+    for column in stats.too_many:
+        if column in selection.named:
+            raise DataError(
+                f"column '{column}' (features) has more than {MOST_VALUES:,} different values, too many to be "
+                "categories; leave it out, or make fewer of them"
+            )
+    names = [*selection.features, *(name for column in stats.categories for name in column.features)]
+    if not names:
+        raise DataError(f"no feature is left: {', '.join(stats.too_many)} have too many values to be categories")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"two features are called '{twice}', a category and another column; rename that column")
+    return names
 
 
 def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:

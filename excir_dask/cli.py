@@ -243,7 +243,7 @@ def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
             output: explanation.top(top, output)[["feature", "cir", "direction", "stderr"]].to_dict("records")
             for output in explanation.outputs["output"]
         },
-        "groups": explanation.groups[["output", "group", "cir", "cir_scaled", "strength"]].to_dict("records"),
+        "groups": explanation.groups.drop(columns=["numerator", "denominator"]).to_dict("records"),
         "left_out": sorted(explanation.facts["left_out"]),
         "seconds": explanation.provenance["seconds"],
         "out": out,

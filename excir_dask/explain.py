@@ -153,7 +153,7 @@ def explain(
         features=features, weights=weights, indicators=categoricals == "indicators",
         sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
     )  # fmt: skip
-    wanted = understand_groups(groups, group_prefix, group_correlated, inputs.plan.selection)
+    wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
     with _runner(lake, scheduler, progress) as runner:
         kept = None if checkpoint is None else _checkpoint(checkpoint, inputs, settings, storage_options)

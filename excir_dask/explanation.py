@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORMAT = "excir-explanation"
 VERSION = 1
 
+GROUPS_NOTE = "groups of this explanation, as a later run takes them"
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -166,10 +168,8 @@ class Explanation:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
-            if len(self.groups):
-                first = self.groups[self.groups["output"] == self.groups["output"].iloc[0]]
-                named = sorted(zip(first["group"], first["members"], strict=True))
-                write_groups(dict(named), made / "groups.yaml", "groups of this explanation; a later run may use them")
+            if len(self.groups) or self.facts["settings"].get("group_correlated") is not None:
+                write_groups(_named_groups(self.groups), made / "groups.yaml", GROUPS_NOTE)
             manifest = {**self.provenance, "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return target
@@ -216,3 +216,12 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return display.html(self)
+
+
+def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:
+    """Groups as a later run takes them: without those that vectors and columns of categories bring along."""
+    found = {}
+    for name, members in sorted(zip(groups["group"], groups["members"], strict=True)):
+        if not all(member.startswith((f"{name}=", f"{name}[")) for member in members):
+            found[name] = list(members)
+    return found

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from excir_dask.errors import UsageError
 from excir_dask.graph.slices import LakeStats
 from excir_dask.grouping import Groups, combine, name_by_strength, prefix_groups, read_groups
@@ -41,15 +39,21 @@ def understand_groups(
     groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None,
     prefix: str | None,
     correlated: float | None,
+    rows: int,
     selection: Selection,
 ) -> WantedGroups:
     """Check what was asked for before anything is read; members that are categories are checked when they are known."""
-    from excir_dask.kernels.correlation import check_threshold
+    from excir_dask.kernels.correlation import check_threshold, correlation_cost
+    from excir_dask.kernels.spearman import MOST_ROWS
 
     if isinstance(groups, str) and groups == "correlation":
         groups, correlated = None, CORRELATED if correlated is None else correlated
     if correlated is not None:
         check_threshold(correlated)
+        if rows > MOST_ROWS:
+            raise UsageError(f"group_rows is {rows:,}; groups are found in at most {MOST_ROWS:,} rows")
+        if len(selection.features) >= _MANY:
+            _log.warning("%s", correlation_cost(len(selection.features), rows))
     sources: list[tuple[str, Mapping[str, Sequence[str]]]] = []
     if isinstance(groups, str | os.PathLike):
         sources.append((os.fspath(groups), read_groups(groups)))
@@ -78,17 +82,16 @@ def all_groups(wanted: WantedGroups, selection: Selection, stats: LakeStats, fea
             found[name] = members
     if wanted.correlated is not None:
         for name, members in _correlated(wanted.correlated, selection, stats, features).items():
-            found[name if name not in found else f"{name} (correlated)"] = members
+            while name in found:
+                name = f"{name} (correlated)"
+            found[name] = members
     return found
 
 
 def _correlated(threshold: float, selection: Selection, stats: LakeStats, features: pd.DataFrame) -> Groups:
-    from excir_dask.kernels.correlation import correlated_groups, correlation_cost
+    from excir_dask.kernels.correlation import correlated_groups
 
     assert stats.sample is not None, "scan 1 was not asked for a sample"
-    columns, rows = stats.sample.values.shape
-    if columns >= _MANY:
-        _log.warning("%s", correlation_cost(columns, rows, missing=bool(np.isnan(stats.sample.values).any())))
     clusters = correlated_groups(stats.sample.values.T, threshold)
     return name_by_strength([[selection.features[i] for i in cluster] for cluster in clusters], features)
 

@@ -146,8 +146,6 @@ def _checked(source: Path, content: Any) -> Groups:
     if not isinstance(content, dict):
         kind = "nothing" if content is None else f"a {type(content).__name__}"
         raise UsageError(f"{source} holds {kind} where groups should be; {_SHAPE}")
-    if not content:
-        raise UsageError(f"{source} names no groups; {_SHAPE}")
     for group, members in content.items():
         if not isinstance(group, str):
             raise UsageError(f"{source}: the group name {group!r} is a {type(group).__name__}; put it in quotes")

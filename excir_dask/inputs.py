@@ -24,6 +24,8 @@ from excir_dask.version import __version__
 if TYPE_CHECKING:
     from excir_dask.outputs.scoring import Model
 
+_NUMBERS = ("int", "uint", "float", "double", "half", "bool", "decimal")
+
 CALLABLE_OUTPUTS = 4
 """outputs that a callable is assumed to have when slices are cut: only calling it tells"""
 
@@ -171,10 +173,15 @@ def _select(
         any_type=columns_of_any_type(model),
         model_outputs=CALLABLE_OUTPUTS if model.names is None else len(model.names),
     )
-    if model.columns is None:
-        return replace(selection, model_columns=selection.features)
-    check_columns(model, {name: columns[name].text for name in model.columns if name in columns})
+    if model.columns is None:  # what is explained must not change what the model sees
+        return replace(selection, model_columns=select(columns, (), weights, None).features)
+    check_columns(model, {name: _holds_text(columns[name]) for name in model.columns if name in columns})
     return selection
+
+
+def _holds_text(column: Column) -> bool:
+    """Text, or a dictionary of text rather than of numbers."""
+    return column.text and not column.types[0].startswith(tuple(f"dictionary<values={n}" for n in _NUMBERS))
 
 
 def _layout(filesystem: Any, selection: Selection, sample: Sample) -> Layout:

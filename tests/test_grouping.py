@@ -48,7 +48,6 @@ def test_yaml_and_json_are_read(tmp_path, name, content):
     [
         ("g.yaml", "", "holds nothing where groups should be"),
         ("g.yaml", "# nothing but this\n", "holds nothing where groups"),
-        ("g.yaml", "{}", "names no groups"),
         ("g.yaml", "- rpm\n- torque\n", "holds a list where groups"),
         ("g.yaml", "engine", "holds a str where groups"),
         ("g.yaml", "engine: rpm", "group 'engine' is a str; give a list"),

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xgboost
 from processes import dask_processes
 
 from excir_dask import explain
@@ -27,14 +28,14 @@ def write(folder, files: int):
     return folder
 
 
-def explained_by_one_worker(lake, tmp_path, threads: int) -> tuple[int, str]:
+def explained_by_one_worker(lake, tmp_path, threads: int, **options_of_explain) -> tuple[int, str]:
     from distributed import Client
 
     log = tmp_path / f"{lake.name}.log"
     options = ("--nthreads", str(threads), "--memory-limit", "600MiB", "--nworkers", "1")
     with dask_processes(1, *options, log=log) as address, Client(address, set_as_default=False) as client:
         before = set(client.scheduler_info()["workers"])
-        explanation = explain(str(lake), output="y", scheduler=client)
+        explanation = explain(str(lake), scheduler=client, **options_of_explain)
         assert explanation.facts["rows"]["used"] == ROWS
 
         def peak_memory() -> int:  # in here, because the worker cannot import this file
@@ -51,7 +52,7 @@ def test_a_worker_of_600_mib_explains_2_5_gb_in_row_groups_of_320_mb_or_in_a_tho
     peaks = {}
     for files in (8, 1000):
         lake = write(tmp_path / f"{files}-files", files)
-        peaks[files], log = explained_by_one_worker(lake, tmp_path, threads)
+        peaks[files], log = explained_by_one_worker(lake, tmp_path, threads, output="y")
         assert "paus" not in log.lower(), log
         assert "exceeded" not in log.lower(), log
         assert peaks[files] < 600 * 2**20
@@ -59,3 +60,16 @@ def test_a_worker_of_600_mib_explains_2_5_gb_in_row_groups_of_320_mb_or_in_a_tho
         shown = ", ".join(f"{files} files: {peak / 2**20:.0f} MiB" for files, peak in peaks.items())
         print(f"\npeak resident memory of a worker with {threads} thread(s): {shown}")
     assert max(peaks.values()) < 1.3 * min(peaks.values())
+
+
+def test_a_model_fits_into_the_same_worker(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    names = [f"x{j:02d}" for j in range(COLUMNS)]
+    small = xgboost.DMatrix(rng.standard_normal((1000, COLUMNS)), rng.standard_normal(1000), feature_names=names)
+    booster = xgboost.train({"max_depth": 3}, small, 3)
+    lake = write(tmp_path / "lake", 8)
+    peak, log = explained_by_one_worker(lake, tmp_path, 2, model=booster)
+    assert "paus" not in log.lower(), log
+    assert peak < 600 * 2**20
+    with capsys.disabled():
+        print(f"\npeak resident memory of a worker with 2 threads and a model: {peak / 2**20:.0f} MiB")

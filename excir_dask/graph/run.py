@@ -50,11 +50,13 @@ class LocalRunner:
         self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
     ) -> list[Any]:
         import dask.base
+        import dask.multiprocessing
         import dask.threaded
         from dask.callbacks import Callback
 
-        # what is kept is in this process: tasks in other processes could not get at it
-        get = None if self.threads or keep else dask.base.get_scheduler()
+        get = None if self.threads else dask.base.get_scheduler()
+        if keep and get is dask.multiprocessing.get:
+            get = None  # what is kept is in this process: tasks in other processes could not get at it
         graph = {**graph, **{key: self.kept.task(key, graph[key]) for key in keep}}
         with _bar(self.progress, work, label) as advance:
 

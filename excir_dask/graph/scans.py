@@ -8,7 +8,7 @@ is scored by one task; its result is kept by the runner until the last scan.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from excir_dask.graph.slices import (
     map_columns,
     merge_summaries,
     on_slice,
+    pick_slice,
     refine_slice,
     score_span,
     sum_slice,
@@ -35,10 +36,10 @@ from excir_dask.graph.slices import (
     trim_slice,
 )
 from excir_dask.graph.tree import Graph, Key, merge_tree
-from excir_dask.kernels.categories import merge_categories
+from excir_dask.kernels.categories import MOST_VALUES, merge_categories
 from excir_dask.kernels.centers import Centers, concatenate
 from excir_dask.kernels.refine import concatenate_vicinities, doubtful, merge_vicinities, refined
-from excir_dask.kernels.rowsample import concatenate_samples, enough
+from excir_dask.kernels.rowsample import RowSample, concatenate_samples, enough, merge_samples
 from excir_dask.kernels.sums import Sums, concatenate_sums, merge_sums
 from excir_dask.kernels.trim import concatenate_trimmed, merge_trimmed, with_trimmed
 from excir_dask.lake.blocks import Layout
@@ -111,7 +112,7 @@ class Scans:
             features=concatenate([part.features for part in parts]),
             sample=concatenate_samples(samples) if samples else None,
         )
-        stats = self._refined(stats, centering)
+        stats = self._refined(self._sampled(stats, sample_rows), centering)
         if centering == "trimmed" and np.isnan([*stats.features.trimmed, *stats.outputs.trimmed]).any():
             return self._trimmed(stats)
         return stats
@@ -123,14 +124,18 @@ class Scans:
         found, others = beside(self._run(graph, roots, "sum", "scan 2: co-movement"))
         return concatenate_sums([found, others])
 
-    def categories(self, columns: Iterable[str]) -> dict[str, dict[str, int] | None]:
-        """Rows of every category of some columns, from a scan of nothing else; None where there are too many."""
+    def categories(self, columns: Mapping[str, int]) -> dict[str, dict[str, int] | None]:
+        """Rows of every category of some columns, from a scan of nothing else; None where there are too many.
+
+        ``columns`` says how many categories of each a model knows: twice as many can be counted.
+        """
         layout = self.layout.only_categories(list(columns))
+        limit = max(MOST_VALUES, 2 * max(columns.values(), default=0))
         if not layout.categoricals:
             return {}
-        merge = partial(map_columns, merge_categories)
+        merge = partial(map_columns, partial(merge_categories, limit=limit))
         graph: Graph = {}
-        common = self._shared(graph, "categories", layout)
+        common = self._shared(graph, "categories", layout, limit)
         leaves = []
         for number, slices in enumerate(self.plan.blocks[0]):
             leaves.append((f"excir-categories-{self.token}", 0, number, 0))
@@ -143,6 +148,17 @@ class Scans:
             column: None if counts.too_many else dict(zip(counts.values, counts.rows.tolist(), strict=True))
             for column, counts in zip(layout.categoricals, found, strict=True)
         }
+
+    def _sampled(self, stats: LakeStats, wanted: int) -> LakeStats:
+        """One more look where so many rows do not count that too few of them came home."""
+        if stats.sample is None or stats.sample.draws.size >= min(wanted, stats.counts.used):
+            return stats
+        share = stats.counts.used / max(stats.counts.sampled, 1)
+        threshold = enough(int(wanted / share), self.plan.rows)
+        merge = partial(merge_samples, limit=wanted)
+        graph, roots = self._graph("pick", pick_slice, merge, concatenate_samples, wanted, threshold)
+        parts: list[RowSample] = self._run(graph, roots, "pick", "rows for groups")
+        return replace(stats, sample=concatenate_samples(parts))
 
     def _refined(self, stats: LakeStats, centering: str) -> LakeStats:
         """One more look at the columns whose quantiles the digests leave too uncertain; most lakes have none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -135,6 +136,8 @@ def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout,
     scored = Scored(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
     if earlier is None:
         return scored
+    if earlier.names and scored.names and earlier.names != scored.names:
+        raise _other_names(earlier.names, scored.names)
     places = places_of(piece, piece.rows if frame is None else len(frame))
     return earlier.extended(scored, kept(fresh, places), kept(layout, places))
 
@@ -190,6 +193,18 @@ def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
         tuple(column for part in parts for column in part.categories),
         concatenate_samples(samples) if samples else None,
     )
+
+
+def pick_slice(
+    piece: Slice, frame: Any, scored: Scored | None, layout: Layout, limit: int, threshold: int
+) -> RowSample:
+    samples = []
+    for block in read_slice(piece, layout, frame, scored=scored):
+        picker = RowPicker(block.draws(), limit, threshold)
+        for _ in picker.watch(block.columns):
+            pass
+        samples.append(picker.result())
+    return merge_samples(samples, limit)
 
 
 def describe_state(state: SliceSummary, columns: Sequence[str], asked: Asked) -> LakeStats:
@@ -280,12 +295,14 @@ def refine_slice(
     return both(merge_vicinities, states)
 
 
-def categories_of_slice(piece: Slice, frame: Any, scored: None, layout: Layout) -> tuple[CategoryCounts, ...]:
+def categories_of_slice(
+    piece: Slice, frame: Any, scored: None, layout: Layout, limit: int
+) -> tuple[CategoryCounts, ...]:
     blocks = [
-        tuple(count_categories(c.codes, c.values, None) for c in block.categories)
+        tuple(count_categories(c.codes, c.values, None, limit) for c in block.categories)
         for block in read_slice(piece, layout, frame)
     ]
-    return map_columns(merge_categories, blocks)
+    return map_columns(partial(merge_categories, limit=limit), blocks)
 
 
 def map_columns(merge: Callable[[list[Any]], State], parts: Sequence[Sequence[Any]]) -> tuple[State, ...]:

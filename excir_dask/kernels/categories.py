@@ -46,7 +46,8 @@ class Categories:
 
     @property
     def features(self) -> tuple[str, ...]:
-        names = [*self.values, *([OTHER] if self.other else [])]
+        rest = OTHER if OTHER not in self.values else "(all others)"
+        names = [*self.values, *([rest] if self.other else [])]
         return tuple(f"{self.column}={name}" for name in names)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,9 +119,11 @@ class Scored:
         """With further rows of the span in their places; ``new`` are those, ``both`` those and the ones here."""
         if not self.names:
             return more
+        if not more.names:
+            more = replace(more, names=self.names, values=np.empty((len(self.names), 0)))
         assert new is not None, "a larger sample has rows that this one lacks"
         fresh = new if both is None else new[both]
-        values = np.empty((len(self.names), fresh.size), dtype=self.values.dtype)
+        values = np.empty((len(self.names), fresh.size), dtype=np.result_type(self.values, more.values))
         values[:, fresh] = more.values
         values[:, ~fresh] = self.values
         return Scored(self.names, values, more.fraction, more.bytes_read)

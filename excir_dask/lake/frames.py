@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,11 @@ def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) ->
 def _column(name: str, dtype: Any) -> Column:
     kind = _arrow_type(dtype)
     if kind is not None:
-        return describe(name, kind)
+        column = describe(name, kind)
+        if column.elements is None:
+            return column
+        reason = f"a vector ({kind}) in a DataFrame; save it as Parquet, or make a column of each element"
+        return replace(column, elements=None, unusable=reason)
     reason = f"of dtype {dtype}, not known as a number; use astype(float) if it holds numbers, else 0/1 columns"
     return Column(name, (str(dtype),), reason)
 
@@ -75,8 +80,10 @@ def _arrow_type(dtype: Any) -> pa.DataType | None:
 
     if isinstance(dtype, pd.ArrowDtype):
         return dtype.pyarrow_dtype
-    if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
+    if isinstance(dtype, pd.StringDtype):
         return pa.string()
+    if isinstance(dtype, pd.CategoricalDtype):
+        return pa.dictionary(pa.int32(), _arrow_type(dtype.categories.dtype) or pa.string())
     if kinds.is_bool_dtype(dtype):
         return pa.bool_()
     if isinstance(dtype, np.dtype) and dtype.kind in "iuf" and dtype.itemsize <= 8:

@@ -21,6 +21,12 @@ from excir_dask.lake.plan import Piece
 
 Floats = NDArray[np.float64]
 
+_BUFFER = 2**20
+"""bytes read from a local file at once"""
+
+_STREAM_BUFFER = 2**16
+"""the same where many columns are read side by side"""
+
 _IDLE_FILES = 16
 """files kept open for the next slice"""
 
@@ -60,6 +66,17 @@ class OpenFiles:
 
     def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
         return OpenFiles, (self._vectors, self._categoricals)
+
+    @contextmanager
+    def stream(self, piece: Piece, filesystem: fs.FileSystem) -> Iterator[PieceReader]:
+        """A reader of a piece for batches of many columns: with small buffers, and not kept open."""
+        with naming(piece):
+            file = _open(piece, filesystem, self._categoricals, _STREAM_BUFFER)
+        try:
+            _check_row_groups(piece, file.metadata)
+            yield PieceReader(piece, file, self._vectors, self._count)
+        finally:
+            file.close(force=True)
 
     def vector_of(self, feature: str) -> str | None:
         """The vector column that a feature is an element of; None for a column of its own."""
@@ -143,6 +160,11 @@ class PieceReader:
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
         """The same for some rows at a time, after how many they are."""
+        if not self._inside(names):  # folder names alone
+            for start in range(0, self.rows, rows):
+                count = min(rows, self.rows - start)
+                yield count, self._arrays(names, None, count)
+            return
         for table in self._tables(names, rows):
             yield table.num_rows, self._arrays(names, table, table.num_rows)
 
@@ -151,7 +173,10 @@ class PieceReader:
         table = self._table([name])
         if table is None:
             key = self.keys[name]
-            code, values = (-1, ()) if key is None else (0, (str(key),))
+            if key is None or key != key:
+                return Coded(np.full(self.rows, -1, dtype=np.int32), ())
+            text = str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
+            code, values = 0, (text,)
             return Coded(np.full(self.rows, code, dtype=np.int32), values)
         return _coded(table.column(name))
 
@@ -171,7 +196,7 @@ class PieceReader:
 
         for table in self._tables(names, rows):
             plain = [name for name in names if name not in self.vectors and name not in self.keys]
-            found = dict(table.select(plain).to_pandas().items())
+            found = dict(_without_decimals(table.select(plain)).to_pandas().items())
             elements = [name for name in names if name in self.vectors]
             found |= dict(zip(elements, self._arrays(elements, table, table.num_rows), strict=True))
             found |= {name: np.full(table.num_rows, self.keys[name]) for name in names if name in self.keys}
@@ -242,7 +267,9 @@ def naming(piece: Piece) -> Iterator[None]:
         raise ReadError(f"{piece.relative} cannot be read: {error}") from error
 
 
-def _open(piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str]) -> pq.ParquetFile:
+def _open(
+    piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str], buffer: int = _BUFFER
+) -> pq.ParquetFile:
     local = isinstance(filesystem, fs.LocalFileSystem)
     source = filesystem.open_input_file(piece.path)
     try:
@@ -253,7 +280,7 @@ def _open(piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str]) 
             )
         inside = [name for name in categoricals if name not in dict(piece.keys)]
         # a small read buffer holds one page of a column; object stores need whole chunks in few requests
-        file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=2**20 if local else 0, read_dictionary=inside)
+        file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=buffer if local else 0, read_dictionary=inside)
     except BaseException:
         source.close()
         raise
@@ -293,6 +320,14 @@ def _matrix(column: pa.ChunkedArray) -> Floats:
             part = np.where(chunk.is_null().to_numpy(zero_copy_only=False)[:, None], np.nan, part)
         parts.append(part.T)
     return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((size, 0))
+
+
+def _without_decimals(table: pa.Table) -> pa.Table:
+    """Decimals as float64: in pandas they would be Python objects that do not add to floats."""
+    for i, field in enumerate(table.schema):
+        if pt.is_decimal(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.float64(), safe=False))
+    return table
 
 
 def _coded(column: pa.ChunkedArray) -> Coded:

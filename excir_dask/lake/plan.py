@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow.types as pt
+
 from excir_dask.errors import UsageError
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
@@ -185,10 +187,11 @@ def _spans(
     snapshot: Snapshot, selection: Selection, most_rows: int, groups: Sequence[frozenset[int]]
 ) -> Iterator[tuple[Piece, ...]]:
     numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
-    texts = set(selection.categoricals)
+    texts = {*selection.categoricals, *(n for n, kind in snapshot.key_types.items() if not pt.is_integer(kind))}
+    used = numbers | set(selection.categoricals)
     pending: list[Piece] = []
     for file, kept in zip(snapshot.files, groups, strict=True):
-        keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in numbers | texts)
+        keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in used)
         for group in _runs(file, most_rows, kept):
             piece = Piece(file.path, file.relative, file.size, group, tuple(file.row_groups[g] for g in group), keys)
             room = most_rows - sum(sum(other.rows) for other in pending)

@@ -34,6 +34,8 @@ class Selection:
     """what the model reads, in its order"""
     model_outputs: int = 0
     """outputs of the model, as far as they are known before it is called"""
+    named: frozenset[str] = frozenset()
+    """features that were asked for by name"""
     widest: int = 1
     """elements of the largest vector column that is read: it is decoded as a whole"""
 
@@ -110,6 +112,7 @@ def select(
         categoricals=tuple(categoricals),
         model_columns=tuple(model_columns),
         model_outputs=model_outputs,
+        named=frozenset(by_name),
         widest=max((columns[column].elements or 1 for column, _ in origins.values()), default=1),
     )
 
@@ -204,5 +207,7 @@ def _match(
         names = list(dict.fromkeys([*plain, *(n for n in columns if any(fnmatchcase(n, glob) for glob in globs))]))
     else:
         names = default
-    dropped = {n for n in names for pattern in drop if n == pattern or fnmatchcase(n, pattern)}
+    exact = {pattern for pattern in drop if pattern in columns}  # a name with brackets is not a pattern
+    others = [pattern for pattern in drop if pattern not in exact]
+    dropped = {n for n in names if n in exact or any(fnmatchcase(n, pattern) for pattern in others)}
     return [n for n in names if n not in dropped and n not in reserved], set(plain) - dropped

@@ -44,9 +44,25 @@ def predictor(model: Model) -> Predictor:
                 f"{model.source} raised {type(error).__name__} on a DataFrame of {len(frame)} rows with the columns "
                 f"{', '.join(map(str, list(frame.columns)[:8]))}: {error}"
             ) from error
-        return named_outputs(found, len(frame), model.source)
+        return named_outputs(_in_order(found, frame, model.source), len(frame), model.source)
 
     return score
+
+
+def _in_order(found: Any, frame: Any, source: str) -> Any:
+    """Rows as the block has them: a Series or DataFrame may come back in another order; masked values are missing."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(found, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(found), np.nan, np.ma.getdata(found).astype(np.float64))
+    if not isinstance(found, pd.Series | pd.DataFrame) or found.index.equals(frame.index) or len(found) != len(frame):
+        return found
+    if found.index.equals(pd.RangeIndex(len(frame))):  # made anew: in the order of the rows
+        return found
+    if found.index.is_unique and frame.index.is_unique and frame.index.isin(found.index).all():
+        return found.reindex(frame.index)
+    raise ModelError(f"{source} returned rows with another index than the block's; return them in its order")
 
 
 def named_outputs(found: Any, rows: int, source: str) -> Scored:

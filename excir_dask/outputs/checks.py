@@ -45,7 +45,8 @@ def check_categories(model: Model, found: Mapping[str, Mapping[str, int] | None]
         None in place of the categories where there are too many to count.
     """
     for column, values in known_categories(model).items():
-        known = {str(value) for value in values}
+        text = any(isinstance(value, str) for value in values)
+        known = {str(value) if text else _number(value) for value in values}
         if column not in found:
             continue
         counts = found[column]
@@ -54,7 +55,7 @@ def check_categories(model: Model, found: Mapping[str, Mapping[str, int] | None]
                 f"column '{column}' has more different values in the lake than can be counted; {model.source} knows "
                 f"{len(known)}: {_some(values)}"
             )
-        unknown = {value: rows for value, rows in counts.items() if value not in known}
+        unknown = {value: rows for value, rows in counts.items() if (value if text else _number(value)) not in known}
         if unknown:
             first, rows = next(iter(unknown.items()))
             raise ModelError(
@@ -62,6 +63,19 @@ def check_categories(model: Model, found: Mapping[str, Mapping[str, int] | None]
                 f"'{first}' in {rows:,} rows{nearest(first, known)}; it knows {len(known)}: {_some(values)}. "
                 "Leave those rows out, or train the model with them"
             )
+
+
+def _number(value: Any) -> str:
+    """A number as text, the same whether it is stored as whole or as floating.
+
+    >>> _number(10), _number("10.0"), _number("2.5")
+    ('10', '10', '2.5')
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return str(int(number)) if number.is_integer() else str(number)
 
 
 def _some(values: Sequence[Any]) -> str:

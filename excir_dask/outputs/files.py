@@ -13,6 +13,9 @@ PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 KNOWN = "an XGBoost model (.ubj, .json), a LightGBM model (text) or an ONNX model (.onnx)"
 
 # how files begin that are given by mistake
+_PICKLED = (b"\x80", b"ccopy_reg\n", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
+"""how pickles begin, and those that joblib packs with zlib"""
+
 _BEGINNINGS = (
     (b"PAR1", "a Parquet file"),
     (b"ARROW1", "an Arrow file"),
@@ -49,7 +52,7 @@ def read_model_file(path: Path) -> bytes:
 
 def recognise(path: Path, content: bytes) -> str:
     """The kind of a model file by its bytes, or "pickle"."""
-    if path.suffix.lower() in PICKLES or content.startswith(b"\x80"):
+    if path.suffix.lower() in PICKLES or content.startswith(_PICKLED):
         return "pickle"
     if content.startswith((b"tree\n", b"tree\r\n")):
         return "lightgbm"
@@ -83,7 +86,8 @@ def unpickle(path: Path, content: bytes, allow: bool) -> Any:
             f"'{path}' is a pickle, and loading it would run whatever code is in it; convert it where it was made: "
             'XGBoost model.save_model("model.ubj"), LightGBM model.booster_.save_model("model.txt"), '
             "scikit-learn skl2onnx.to_onnx(...), or skops.io.dump and pass the loaded object, "
-            "or pass model.decision_function in Python; if you trust the file, allow pickles (allow_pickle=True)"
+            "or pass model.decision_function in Python; if you trust the file, allow pickles "
+            "(allow_pickle=True, --allow-pickle)"
         )
     try:
         try:

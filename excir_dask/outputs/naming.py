@@ -49,22 +49,25 @@ def settle_columns(known: tuple[str, ...] | None, count: int | None, asked: Aske
     """The columns of a model: those that it names, or those given where it has no names."""
     given, source = asked.columns, asked.source
     if given is not None and len(set(given)) < len(given):
-        raise ModelError(f"columns= names a column twice: {', '.join(given)}")
+        raise ModelError(f"model_columns names a column twice: {', '.join(given)}")
     if known is None:
         if given is None:
             number = "its" if count is None else f"the {count}"
             raise ModelError(
-                f"{source} does not name its columns; pass columns=[...] with {number} names in training order"
+                f"{source} does not name its columns; name them with model_columns (--model-columns): "
+                f"{number} names in training order"
             )
         if count is not None and len(given) != count:
-            raise ModelError(f"{source} takes {count} columns, but columns= names {len(given)}: {', '.join(given)}")
+            raise ModelError(
+                f"{source} takes {count} columns, but model_columns names {len(given)}: {', '.join(given)}"
+            )
         return given
     if given is not None and given != known:
         place = next((k for k, (a, b) in enumerate(zip(known, given, strict=False)) if a != b), None)
         difference = (
-            f"it takes {len(known)} columns and columns= names {len(given)}"
+            f"it takes {len(known)} columns and model_columns names {len(given)}"
             if place is None
-            else f"column {place} is '{known[place]}' for it and '{given[place]}' in columns="
+            else f"column {place} is '{known[place]}' for it and '{given[place]}' in model_columns"
         )
-        raise ModelError(f"{source} names its columns itself: {difference}; leave columns= out")
+        raise ModelError(f"{source} names its columns itself: {difference}; leave model_columns out")
     return known

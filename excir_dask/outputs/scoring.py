@@ -94,7 +94,10 @@ def digest(content: bytes) -> str:
 
 def open_predictor(model: Model) -> Predictor:
     """The open predictor of a model, opened once in each process."""
-    key = (model.kind, model.sha256, model.predict_type, model.columns, model.options)
+    key = (
+        model.kind, model.sha256, model.predict_type, model.columns, model.options,
+        model.names, model.wants, model.categories,
+    )  # fmt: skip
     with _lock:  # held while opening, so that threads that start together wait for one instead of opening many
         if key not in _open:
             _open[key] = import_module(f"excir_dask.outputs.{KINDS[model.kind]}").predictor(model)

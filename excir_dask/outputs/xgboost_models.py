@@ -172,8 +172,22 @@ def _categories(booster: Any, columns: tuple[str, ...]) -> tuple[tuple[str, tupl
     if hasattr(booster, "get_categories"):  # since 3.1; a model of an earlier version knows only codes
         found = booster.get_categories(export_to_arrow=True)
         if not found.empty():
-            values = [None if array is None else tuple(array.to_pylist()) for _, array in found.to_arrow()]
+            values = [None if array is None else _values(array) for _, array in found.to_arrow()]
     return tuple((columns[place], values[place]) for place in places)
+
+
+def _values(array: Any) -> tuple[Any, ...]:
+    """Categories of a column. XGBoost 3 counts letters where it should count bytes: others than ASCII are lost."""
+    try:
+        values = tuple(array.to_pylist())
+    except UnicodeDecodeError:
+        values = ("\ufffd",)
+    if any(isinstance(value, str) and not value.isascii() for value in values):
+        raise ModelError(
+            "the model has categories with letters beyond ASCII, which XGBoost does not store whole; train it with "
+            "ASCII names, or with codes as numbers"
+        )
+    return values
 
 
 def _size(booster: Any, config: dict[str, Any], kind: str, best: int | None) -> tuple[tuple[str, Any], ...]:

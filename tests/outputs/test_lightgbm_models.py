@@ -88,7 +88,7 @@ def test_the_best_iteration_is_where_predict_stops(tmp_path, numbers, binary):
 
 def test_columns_of_models_without_names(numbers, binary):
     booster = train(numbers.to_numpy(), binary, "binary")
-    with pytest.raises(ModelError, match=r"pass columns=\[...\] with the 3 names in training order"):
+    with pytest.raises(ModelError, match=r"name them with model_columns .*the 3 names in training order"):
         load_model(booster)
     assert load_model(booster, columns=["x", "y", "z"]).columns == ("x", "y", "z")
     spaced = train(numbers.rename(columns={"a": "a b"}), binary, "binary")

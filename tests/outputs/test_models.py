@@ -60,7 +60,7 @@ def test_wrong_predict_type_and_columns(files):
         load_model(files / "m.ubj", predict_type="margins")
     with pytest.raises(UsageError, match="columns is the text 'a'; pass a list"):
         load_model(files / "m.onnx", columns="a")
-    with pytest.raises(ModelError, match="columns= names a column twice: a, a, b"):
+    with pytest.raises(ModelError, match="model_columns names a column twice: a, a, b"):
         load_model(files / "m.onnx", columns=["a", "a", "b"])
 
 

@@ -86,9 +86,9 @@ def test_regressors_of_one_and_two_targets(tmp_path, complete, target):
 def test_columns_come_from_the_argument_or_the_metadata(tmp_path, complete, binary):
     X = complete.to_numpy(np.float32)
     path = export(tmp_path / "m.onnx", LogisticRegression().fit(X, binary), X)
-    with pytest.raises(ModelError, match=r"m.onnx does not name its columns; pass columns=\[...\] with the 3 names"):
+    with pytest.raises(ModelError, match=r"m.onnx does not name its columns; .*the 3 names"):
         load_model(path)
-    with pytest.raises(ModelError, match="takes 3 columns, but columns= names 1"):
+    with pytest.raises(ModelError, match="takes 3 columns, but model_columns names 1"):
         load_model(path, columns=["a"])
     graph = onnx.load(path)
     onnx.helper.set_model_props(graph, {"feature_names": json.dumps(COLUMNS)})

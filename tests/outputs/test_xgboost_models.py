@@ -160,14 +160,14 @@ def test_the_wrappers_own_mark_of_missing_values_counts(numbers, binary):
 def test_columns_of_models_without_names(tmp_path, numbers, binary):
     booster = train(numbers.to_numpy(), binary, "binary:logistic")
     booster.save_model(tmp_path / "m.ubj")
-    with pytest.raises(ModelError, match=r"m.ubj does not name its columns; pass columns=\[...\] with the 3 names"):
+    with pytest.raises(ModelError, match=r"m.ubj does not name its columns; .*the 3 names"):
         load_model(tmp_path / "m.ubj")
-    with pytest.raises(ModelError, match="takes 3 columns, but columns= names 2: a, b"):
+    with pytest.raises(ModelError, match="takes 3 columns, but model_columns names 2: a, b"):
         load_model(tmp_path / "m.ubj", columns=["a", "b"])
     assert load_model(tmp_path / "m.ubj", columns=["x", "y", "z"]).columns == ("x", "y", "z")
     named = train(numbers, binary, "binary:logistic")
     assert load_model(named, columns=["a", "b", "c"]).columns == ("a", "b", "c")
-    with pytest.raises(ModelError, match="column 1 is 'b' for it and 'c' in columns="):
+    with pytest.raises(ModelError, match="column 1 is 'b' for it and 'c' in model_columns"):
         load_model(named, columns=["a", "c", "b"])
     with pytest.raises(ModelError, match="takes 3 columns, but the block has the shape"):
         load_model(named).score(np.zeros((5, 2)))
