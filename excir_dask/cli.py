@@ -114,6 +114,7 @@ def excir() -> None:
 @click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]")
 @click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]")
+@click.option("--cluster", type=click.Path(), help="In place of --scheduler: a file such as those in cluster/.")
 @click.option("--out", type=click.Path(), help="Folder to save the explanation in.")
 @click.option("--overwrite", is_flag=True, help="Replace an explanation that is already in that folder.")
 @click.option(
@@ -137,6 +138,7 @@ def explain(
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
     excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
+    excir explain lake/ --output pred --cluster cluster/slurm.yaml
     """
     import dask
 

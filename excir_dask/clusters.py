@@ -1,12 +1,15 @@
-"""Where a run happens: threads of this machine, the active client, or a cluster at an address."""
+"""Where a run happens: threads of this machine, the active client, a cluster at an address or that of a file."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from excir_dask.cluster_files import ClusterFile, read_cluster_file
+from excir_dask.cluster_kinds import settings_of, started
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
@@ -20,8 +23,18 @@ _NOWHERE = "127.0.0.1:0"
 
 
 @contextmanager
-def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
-    """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
+def runner_for(
+    scheduler: str | Client | None,
+    progress: bool | None = None,
+    cluster: str | os.PathLike[str] | None = None,
+) -> Iterator[Runner]:
+    """A runner for an address or client, for a cluster file, or (None) the active client, or else threads."""
+    if cluster is not None:
+        if scheduler is not None:
+            raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
+        with _client_of(read_cluster_file(cluster)) as client, closing(ClusterRunner(client, progress)) as runner:
+            yield runner
+        return
     if isinstance(scheduler, str):
         with _connect(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
@@ -61,6 +74,32 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
             Client(cluster, set_as_default=False) as client,
         ):  # fmt: skip
             yield client
+
+
+@contextmanager
+def _client_of(file: ClusterFile) -> Iterator[Client]:
+    """A client of the cluster in a file, once it has a worker."""
+    from distributed import Client
+
+    with settings_of(file):
+        if file.address is not None:
+            with _connect(file.address) as client:
+                _wait_for_a_worker(client, file)
+                yield client
+            return
+        with started(file) as cluster, Client(cluster, set_as_default=False) as client:
+            _wait_for_a_worker(client, file)
+            yield client
+
+
+def _wait_for_a_worker(client: Client, file: ClusterFile) -> None:
+    try:
+        client.wait_for_workers(1, timeout=file.wait)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"the cluster of {file.path} has no worker after {file.wait:.0f} s; "
+            "look at its queue or its workers' logs, or give it longer with 'wait:'"
+        ) from error
 
 
 def _connect(address: str, security: Security | None = None) -> Client:

@@ -53,6 +53,7 @@ def explain(
     rank_by: str = "strength",
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
+    cluster: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Explanation:
@@ -111,6 +112,8 @@ def explain(
         Decoded bytes that one slice may hold, for instance ``"64MB"``. Each thread holds one slice.
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else threads of this machine.
+    cluster : path, optional
+        In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     storage_options : mapping, optional
         For fsspec filesystems.
     progress : bool, optional
@@ -148,16 +151,18 @@ def explain(
     )  # fmt: skip
     wanted = understand_groups(groups, group_prefix, group_correlated, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
-    with _runner(lake, scheduler, progress) as runner:
+    with _runner(lake, scheduler, cluster, progress) as runner:
         if goal is None:
             return attempt(inputs, settings, runner).explanation
         return grow(inputs, settings, runner, goal, sampling)
 
 
-def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) -> AbstractContextManager[Runner]:
+def _runner(
+    lake: Any, scheduler: str | Client | None, cluster: str | os.PathLike[str] | None, progress: bool | None
+) -> AbstractContextManager[Runner]:
     if is_pandas(lake):  # it is in this process's memory already: sending it to a cluster would only cost
         return closing(LocalRunner(progress, threads=True))
-    return runner_for(scheduler, progress)
+    return runner_for(scheduler, progress, cluster)
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:
