@@ -32,7 +32,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 
 TLS_KEYS = ("ca", "cert", "key")
 
-DEFAULT_WAIT = "5min"
+DEFAULT_WAIT = "5m"
 """for the first worker; a queue may need hours, which its file says"""
 
 
@@ -146,7 +146,7 @@ def _seconds(path: str, value: Any) -> float:
     except (KeyError, TypeError, ValueError, AttributeError):
         seconds = -1.0
     if not seconds > 0:
-        raise UsageError(f"{path}: wait is {value!r}; it is a time such as 90s, 10min or 12h")
+        raise UsageError(f"{path}: wait is {value!r}; it is a time such as 90s, 10m or 12h")
     return seconds
 
 

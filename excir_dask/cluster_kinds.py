@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from excir_dask.cluster_files import ClusterFile, check_names
@@ -86,7 +88,29 @@ def _starter(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., A
         return lambda: kind(**options), [module.core.JobQueueCluster, kind.job_cls, module.core.Job]
     if file.kind == "gateway":
         return lambda: module.Gateway(**options).new_cluster(**file.cluster_options), [module.Gateway]
+    if isinstance(options.get("custom_cluster_spec"), str):
+        options["custom_cluster_spec"] = own_spec(Path(file.path).parent / options["custom_cluster_spec"])
     return lambda: module.KubeCluster(**options), [module.KubeCluster]
+
+
+def own_spec(path: Path) -> dict[str, Any]:
+    """The DaskCluster in a file under a name of its own: two runs would share one, and the first to end would end it.
+
+    KubeCluster's own spec is no way around it: it calls dask-scheduler, which dask no longer installs.
+    """
+    import yaml
+
+    try:
+        spec: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        name = f"{spec['metadata']['name']}-{uuid.uuid4().hex[:8]}"
+        spec["metadata"]["name"] = name
+        spec["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = name
+    except (OSError, KeyError, TypeError, yaml.YAMLError) as error:
+        raise UsageError(
+            f"custom_cluster_spec is {path}, which is not a DaskCluster ({type(error).__name__}: {error}); "
+            "see cluster/kubernetes/daskcluster.yaml"
+        ) from error
+    return spec
 
 
 def _module(file: ClusterFile) -> Any:

@@ -106,11 +106,13 @@ def _connect(address: str, security: Security | None = None) -> Client:
     from distributed import Client
 
     _check_address(address)
+    _check_certificate(address, security)
     try:
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or leave the address out"
+            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', "
+            "look at address and certificates, or leave the address out"
         ) from error
 
 
@@ -124,6 +126,23 @@ def _check_address(address: str) -> None:
             parse_host_port(place)
     except ValueError as error:
         raise UsageError(f"'{address}' is not a scheduler's address ({error}); write tcp://HOST:PORT") from error
+
+
+def _check_certificate(address: str, security: Security | None) -> None:
+    """A client that has none for an address with TLS would fail, and then hang for 20 s when it is closed."""
+    from distributed import Security
+
+    if not address.startswith("tls://"):
+        return
+    try:
+        found = (security or Security()).get_connection_args("client").get("ssl_context")
+    except OSError as error:
+        raise UsageError(f"the certificate for {address} cannot be used ({error}); look at its files") from error
+    if found is None:
+        raise UsageError(
+            f"{address} wants a certificate and none is set; name one under 'tls:' in a cluster file "
+            "(see cluster/address.yaml), or in dask's settings distributed.comm.tls"
+        )
 
 
 def _active_client() -> Client | None:
