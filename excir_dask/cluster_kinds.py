@@ -44,10 +44,9 @@ def settings_of(file: ClusterFile) -> Iterator[None]:
 @contextmanager
 def started(file: ClusterFile) -> Iterator[Any]:
     """The cluster that the file describes, with the workers it asks for on their way; it ends with the context."""
-    starter, named = _starter(file)
-    check_names(f"{file.path}: options of kind {file.kind}", file.options, _parameters(*named))
+    start = starter_of(file)
     try:
-        cluster = starter()
+        cluster = start()
     except Exception as error:  # each kind fails in ways of its own: sbatch missing, a host that refuses, no operator
         if isinstance(error, (TypeError, ValueError)):
             raise UsageError(f"{file.path}: {error}; correct its options") from error
@@ -63,7 +62,14 @@ def started(file: ClusterFile) -> Iterator[Any]:
         yield cluster
 
 
-def _starter(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]]]:
+def starter_of(file: ClusterFile) -> Callable[[], Any]:
+    """A function that starts the cluster, once its options are known to exist."""
+    start, named = _kind(file)
+    check_names(f"{file.path}: options of kind {file.kind}", file.options, _parameters(*named))
+    return start
+
+
+def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]]]:
     """What starts the cluster, and the functions whose parameters are its options."""
     options = dict(file.options)
     if file.kind == "local":
