@@ -93,7 +93,7 @@ def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]
             options["security"] = Security(require_encryption=True)
         return lambda: kind(**options), [module.core.JobQueueCluster, kind.job_cls, module.core.Job]
     if file.kind == "gateway":
-        return lambda: module.Gateway(**options).new_cluster(**file.cluster_options), [module.Gateway]
+        return lambda: module.GatewayCluster(**options, **file.cluster_options), [module.Gateway]
     if isinstance(options.get("custom_cluster_spec"), str):
         options["custom_cluster_spec"] = own_spec(Path(file.path).parent / options["custom_cluster_spec"])
     return lambda: module.KubeCluster(**options), [module.KubeCluster]

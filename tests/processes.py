@@ -31,7 +31,7 @@ def dask_processes(
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *arguments], cwd=folder, env=environment, stdout=out, stderr=out
             )
-            stack.callback(_stop, process)
+            stack.callback(stop, process)
             return process
 
         common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(scheduler_file)]
@@ -56,7 +56,7 @@ def dask_processes(
         yield address
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(timeout=20)

@@ -222,3 +222,16 @@ def test_the_image_has_what_its_commands_need():
     assert all(f"\n{extra} = " in f"\n{project}" for extra in extras)
     python = re.search(r"FROM python:(\d\.\d+)", "\n".join(lines)).group(1)
     assert f"Python :: {python}" in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_readme_names_every_file():
+    text = (CLUSTER / "README.md").read_text()
+    for file in CLUSTER.rglob("*"):
+        if file.is_file() and file.name != "README.md" and "__pycache__" not in file.parts:
+            assert file.name in text, file
+
+
+def test_the_readme_has_every_key_of_a_cluster_file():
+    table = (CLUSTER / "README.md").read_text().partition("## What a cluster file may say")[2].partition("## ")[0]
+    named = set(re.findall(r"^\| `(\w+)` \|", table, re.M))
+    assert named == {"kind"}.union(*KEYS.values())
