@@ -1,6 +1,7 @@
 """Manifests against the schemas that the operator's package carries, and no field that Kubernetes would drop."""
 
 import re
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +20,11 @@ def load(name: str) -> dict:
     return yaml.safe_load((FOLDER / name).read_text())
 
 
+@cache
 def schema(kind: str) -> dict:
     chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator/crds"
-    definition = yaml.safe_load((chart / f"{CRDS[kind]}.yaml").read_text())
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 10,000 lines
+    definition = yaml.load((chart / f"{CRDS[kind]}.yaml").read_text(), Loader=loader)
     return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 

@@ -59,6 +59,7 @@ def lake(tmp_path):
     return oracle.write_lake(tmp_path / "lake", pd.DataFrame({"x": [1.0, 2, 3, 4], "pred": [1.0, 2, 3, 4]}))
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_the_ssh_file_starts_scheduler_and_workers_and_gives_the_same_bytes(lake, tmp_path):
     with ssh_server(tmp_path) as connect_options:
@@ -66,7 +67,6 @@ def test_the_ssh_file_starts_scheduler_and_workers_and_gives_the_same_bytes(lake
     assert found.to_json() == explain(lake, output="pred").to_json()
 
 
-@pytest.mark.cluster
 def test_a_host_that_does_not_answer_is_an_error_that_says_what_to_do(lake, tmp_path):
     with ssh_server(tmp_path) as connect_options:
         pass

@@ -74,6 +74,7 @@ def test_a_job_on_a_cluster_with_tls_saves_the_bytes_of_the_local_run(lake, cert
     assert (tmp_path / "remote" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_certificates_may_come_from_the_settings_of_dask(lake, certificates, address, tmp_path, monkeypatch):
     files = pair(certificates, "client")
