@@ -128,10 +128,10 @@ def _workers(path: str, value: Any) -> int | tuple[int, int] | None:
         return value
     if isinstance(value, dict):
         check_names(f"{path}: workers", value, ("minimum", "maximum"))
-        low, high = value.get("minimum", 0), value.get("maximum")
-        if _whole(low) and _whole(high) and 0 <= low <= high and high >= 1:
+        low, high = value.get("minimum", 1), value.get("maximum")
+        if _whole(low) and _whole(high) and 1 <= low <= high:
             return low, high
-    raise UsageError(f"{path}: workers is {value!r}; it is a number from 1, or minimum and maximum")
+    raise UsageError(f"{path}: workers is {value!r}; it is a number from 1, or minimum (from 1) and maximum")
 
 
 def _whole(value: Any) -> TypeGuard[int]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import shutil
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +47,74 @@ def settings_of(file: ClusterFile) -> Iterator[None]:
 def started(file: ClusterFile) -> Iterator[Any]:
     """The cluster that the file describes, with the workers it asks for on their way; it ends with the context."""
     start = starter_of(file)
-    try:
+    _check_queue(file)
+    with _failures_of(file):
         cluster = start()
-    except Exception as error:  # each kind fails in ways of its own: sbatch missing, a host that refuses, no operator
-        if isinstance(error, (TypeError, ValueError)):
-            raise UsageError(f"{file.path}: {error}; correct its options") from error
+    with _ended(cluster, file):
+        with _failures_of(file):
+            _ask_for_workers(cluster, file)
+        yield cluster
+
+
+def _check_queue(file: ClusterFile) -> None:
+    command = {"slurm": "sbatch", "pbs": "qsub"}.get(file.kind)
+    if command is not None and shutil.which(command) is None:
+        raise UsageError(
+            f"{file.path}: kind {file.kind} submits with '{command}', which this machine does not have; "
+            "run where you submit jobs"
+        )
+
+
+def _ask_for_workers(cluster: Any, file: ClusterFile) -> None:
+    if file.workers is None:
+        return
+    low, high = (file.workers, None) if isinstance(file.workers, int) else file.workers
+    cluster.scale(low)
+    if file.kind in ("slurm", "pbs"):
+
+        async def submitted() -> None:
+            await cluster
+            for job in list(cluster.workers.values()):
+                await job  # raises what the queue said: nobody should wait for hours for a job that it refused
+
+        cluster.sync(submitted)
+    if high is not None:
+        cluster.adapt(minimum=low, maximum=high)
+
+
+@contextmanager
+def _failures_of(file: ClusterFile) -> Iterator[None]:
+    """Each kind fails in ways of its own: a host that refuses, a queue that knows no such account, no operator."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{file.path}: {error}; correct its options") from error
+    except Exception as error:
         raise ClusterError(
             f"the cluster of {file.path} (kind {file.kind}) did not start: {error or type(error).__name__}; "
             "look at its options, or try again later"
         ) from error
-    with cluster:
-        if isinstance(file.workers, int):
-            cluster.scale(file.workers)
-        elif file.workers is not None:
-            cluster.adapt(minimum=file.workers[0], maximum=file.workers[1])
-        yield cluster
+
+
+@contextmanager
+def _ended(cluster: Any, file: ClusterFile) -> Iterator[None]:
+    """Ends the cluster; where that fails, the result of the run or its error comes through all the same."""
+    failed = True
+    stack = ExitStack()
+    stack.enter_context(cluster)
+    try:
+        yield
+        failed = False
+    finally:
+        try:
+            stack.close()
+        except Exception as error:
+            if not failed:
+                warnings.warn(
+                    f"the cluster of {file.path} did not end well ({error or type(error).__name__}); "
+                    "look whether it left something running",
+                    stacklevel=2,
+                )
 
 
 def starter_of(file: ClusterFile) -> Callable[[], Any]:

@@ -169,6 +169,7 @@ def test_certificates_of_a_file_reach_the_job_script(tmp_path):
         ({"kind": "local", "workers": 0}, "workers is 0; it is a number from 1"),
         ({"kind": "local", "workers": True}, "workers is True"),
         ({"kind": "local", "workers": {"minimum": 3, "maximum": 2}}, "workers is {'maximum': 2, 'minimum': 3}"),
+        ({"kind": "local", "workers": {"minimum": 0, "maximum": 2}}, "minimum \\(from 1\\) and maximum"),
         ({"kind": "local", "workers": {"max": 2}}, "workers has no 'max'"),
         ({"kind": "local", "wait": "soon"}, "wait is 'soon'; it is a time"),
         ({"kind": "local", "options": [1]}, "options is \\[1\\]"),
@@ -194,12 +195,36 @@ def test_a_missing_package_is_an_error_with_the_command(lake, tmp_path, monkeypa
         explain(lake, output="pred", cluster=file)
 
 
-def test_a_cluster_that_never_has_a_worker_is_given_up(lake, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch there
+def queue(folder: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str | None, workers: object = 1) -> str:
+    """A cluster file for a queue that answers as the script does."""
+    programs = folder / "bin"
+    programs.mkdir()
+    if sbatch is not None:
+        for name, script in (("sbatch", sbatch), ("scancel", "true")):
+            (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+            (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin" if sbatch else str(programs))
     options = {"cores": 1, "memory": "1GiB", "interface": "lo", "scheduler_options": QUIET}
-    file = write(tmp_path, kind="slurm", workers={"minimum": 0, "maximum": 1}, wait="1s", options=options)
+    return write(folder, kind="slurm", workers=workers, wait="1s", options=options)
+
+
+@pytest.mark.parametrize("workers", [1, {"minimum": 1, "maximum": 2}])
+def test_a_queue_that_starts_nothing_is_given_up(workers, lake, tmp_path, monkeypatch):
+    file = queue(tmp_path, monkeypatch, "echo Submitted batch job 1", workers)
     with pytest.raises(ClusterError, match="no worker after 1 s"):
         explain(lake, output="pred", cluster=file)
+
+
+@pytest.mark.parametrize("workers", [1, {"minimum": 1, "maximum": 2}])
+def test_what_a_queue_says_when_it_refuses_is_the_error(workers, lake, tmp_path, monkeypatch):
+    file = queue(tmp_path, monkeypatch, "echo invalid account >&2; exit 1", workers)
+    with pytest.raises(ClusterError, match=r"\(kind slurm\) did not start(.|\n)*invalid account"):
+        explain(lake, output="pred", cluster=file)
+
+
+def test_a_machine_without_the_queue_is_an_error_that_says_so(lake, tmp_path, monkeypatch):
+    with pytest.raises(UsageError, match="submits with 'sbatch', which this machine does not have"):
+        explain(lake, output="pred", cluster=queue(tmp_path, monkeypatch, None))
 
 
 def test_one_of_scheduler_and_cluster(lake, tmp_path):

@@ -67,6 +67,7 @@ c.ClusterConfig.worker_memory = "1 G"
         try:
             patience = time.monotonic() + 60
             while not healthy(port):
+                assert server.poll() is None, (folder / "log").read_text()
                 assert time.monotonic() < patience, (folder / "log").read_text()
                 time.sleep(0.1)
             yield f"http://127.0.0.1:{port}"
