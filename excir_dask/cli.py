@@ -59,6 +59,7 @@ def explain(
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
     excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786
+    excir explain lake/ --output pred --cluster cluster/slurm.yaml
     excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? the same again goes on
     """
     import dask

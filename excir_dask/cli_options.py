@@ -116,6 +116,7 @@ RUNNING = (
     click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]"),
     click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]"),
+    click.option("--cluster", type=click.Path(), help="In place of --scheduler: a file such as those in cluster/."),
 )
 """where it runs"""
 

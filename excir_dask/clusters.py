@@ -1,12 +1,15 @@
-"""Where a run happens: threads of this machine, the active client, or a cluster at an address."""
+"""Where a run happens: threads of this machine, the active client, a cluster at an address or that of a file."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from excir_dask.cluster_files import ClusterFile, read_cluster_file
+from excir_dask.cluster_kinds import settings_of, started
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
@@ -20,8 +23,18 @@ _NOWHERE = "127.0.0.1:0"
 
 
 @contextmanager
-def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
-    """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
+def runner_for(
+    scheduler: str | Client | None,
+    progress: bool | None = None,
+    cluster: str | os.PathLike[str] | None = None,
+) -> Iterator[Runner]:
+    """A runner for an address or client, for a cluster file, or (None) the active client, or else threads."""
+    if cluster is not None:
+        if scheduler is not None:
+            raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
+        with _client_of(read_cluster_file(cluster)) as client, closing(ClusterRunner(client, progress)) as runner:
+            yield runner
+        return
     if isinstance(scheduler, str):
         with _connect(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
@@ -63,15 +76,43 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
             yield client
 
 
+@contextmanager
+def _client_of(file: ClusterFile) -> Iterator[Client]:
+    """A client of the cluster in a file, once it has a worker."""
+    from distributed import Client
+
+    with settings_of(file):
+        if file.address is not None:
+            with _connect(file.address) as client:
+                _wait_for_a_worker(client, file)
+                yield client
+            return
+        with started(file) as cluster, Client(cluster, set_as_default=False) as client:
+            _wait_for_a_worker(client, file)
+            yield client
+
+
+def _wait_for_a_worker(client: Client, file: ClusterFile) -> None:
+    try:
+        client.wait_for_workers(1, timeout=file.wait)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"the cluster of {file.path} has no worker after {file.wait:.0f} s; "
+            "look at its queue or its workers' logs, or give it longer with 'wait:'"
+        ) from error
+
+
 def _connect(address: str, security: Security | None = None) -> Client:
     from distributed import Client
 
     _check_address(address)
+    _check_certificate(address, security)
     try:
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or leave the address out"
+            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', "
+            "look at address and certificates, or leave the address out"
         ) from error
 
 
@@ -85,6 +126,23 @@ def _check_address(address: str) -> None:
             parse_host_port(place)
     except ValueError as error:
         raise UsageError(f"'{address}' is not a scheduler's address ({error}); write tcp://HOST:PORT") from error
+
+
+def _check_certificate(address: str, security: Security | None) -> None:
+    """A client that has none for an address with TLS would fail, and then hang for 20 s when it is closed."""
+    from distributed import Security
+
+    if not address.startswith("tls://"):
+        return
+    try:
+        found = (security or Security()).get_connection_args("client").get("ssl_context")
+    except OSError as error:
+        raise UsageError(f"the certificate for {address} cannot be used ({error}); look at its files") from error
+    if found is None:
+        raise UsageError(
+            f"{address} wants a certificate and none is set; name one under 'tls:' in a cluster file "
+            "(see cluster/address.yaml), or in dask's settings distributed.comm.tls"
+        )
 
 
 def _active_client() -> Client | None:

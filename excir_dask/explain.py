@@ -56,6 +56,7 @@ def explain(
     rank_by: str = "strength",
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
+    cluster: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: bool | None = None,
@@ -115,6 +116,8 @@ def explain(
         Decoded bytes that one slice may hold, for instance ``"64MB"``. Each thread holds one slice.
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else threads of this machine.
+    cluster : path, optional
+        In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     checkpoint : path or URL, optional
         Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
         from there after it was ended in any way, and gives the same result to the byte.
@@ -155,7 +158,7 @@ def explain(
     )  # fmt: skip
     wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
-    with _runner(lake, scheduler, progress) as runner:
+    with _runner(lake, scheduler, cluster, progress) as runner:
         kept = None if checkpoint is None else _checkpoint(checkpoint, inputs, settings, storage_options)
         if goal is None:
             return attempt(inputs, settings, runner, checkpoint=kept).explanation
@@ -172,10 +175,12 @@ def _checkpoint(
     return open_checkpoint(filesystem, root, identity(inputs, asdict(settings)))
 
 
-def _runner(lake: Any, scheduler: str | Client | None, progress: bool | None) -> AbstractContextManager[Runner]:
+def _runner(
+    lake: Any, scheduler: str | Client | None, cluster: str | os.PathLike[str] | None, progress: bool | None
+) -> AbstractContextManager[Runner]:
     if is_pandas(lake):  # it is in this process's memory already: sending it to a cluster would only cost
         return closing(LocalRunner(progress, threads=True))
-    return runner_for(scheduler, progress)
+    return runner_for(scheduler, progress, cluster)
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

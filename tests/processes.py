@@ -7,16 +7,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def dask_processes(workers: int, *options: str, log: Path | None = None) -> Iterator[str]:
+def dask_processes(
+    workers: int, *options: str, log: Path | None = None, tls: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """A scheduler and workers as real processes, started the way a user starts them; yields the scheduler's address.
 
-    They run outside the checkout, so that they find the package only where it is installed.
+    They run outside the checkout, so that they find the package only where it is installed. ``tls`` has the files
+    ca, cert and key.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -28,33 +31,32 @@ def dask_processes(workers: int, *options: str, log: Path | None = None) -> Iter
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *arguments], cwd=folder, env=environment, stdout=out, stderr=out
             )
-            stack.callback(_stop, process)
+            stack.callback(stop, process)
             return process
 
-        started = [
-            start(
-                "scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-                "--scheduler-file",
-                str(scheduler_file),
-            )
-        ]
+        common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(scheduler_file)]
+        if tls is not None:
+            common += ["--protocol", "tls", "--tls-ca-file", tls["ca"], "--tls-cert", tls["cert"]]
+            common += ["--tls-key", tls["key"]]
+        started = [start("scheduler", "--port", "0", *common)]
         _wait(scheduler_file.exists, started)
-        where = ("--scheduler-file", str(scheduler_file), "--no-dashboard", "--host", "127.0.0.1")
-        started += [start("worker", *where, *options) for _ in range(workers)]
-        from distributed import Client
+        started += [start("worker", *common, *options) for _ in range(workers)]
+        from distributed import Client, Security
 
-        with Client(scheduler_file=str(scheduler_file), set_as_default=False, timeout="60s") as client:
+        security = None
+        if tls is not None:
+            security = Security(
+                require_encryption=True, tls_ca_file=tls["ca"], tls_client_cert=tls["cert"], tls_client_key=tls["key"]
+            )
+        with Client(
+            scheduler_file=str(scheduler_file), set_as_default=False, timeout="60s", security=security
+        ) as client:
             client.wait_for_workers(workers, timeout=120)
             address = client.scheduler.address
         yield address
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(timeout=20)

@@ -1,0 +1,183 @@
+"""Reading a cluster file: a kind of cluster and only what that kind needs. Nothing is started here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from excir_dask.errors import UsageError, nearest
+
+KEYS: dict[str, frozenset[str]] = {
+    "local": frozenset({"options", "workers", "wait", "tls", "dask"}),
+    "address": frozenset({"address", "wait", "tls", "dask"}),
+    "ssh": frozenset({"options", "wait", "tls", "dask"}),
+    "slurm": frozenset({"options", "workers", "wait", "tls", "dask"}),
+    "pbs": frozenset({"options", "workers", "wait", "tls", "dask"}),
+    "gateway": frozenset({"options", "cluster_options", "workers", "wait", "dask"}),
+    "kubernetes": frozenset({"options", "workers", "wait", "dask"}),
+}
+"""what each kind takes beside ``kind``; hosts are the workers of ssh, and a gateway brings its own certificates"""
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "address": ("address",),
+    "ssh": ("options",),
+    "slurm": ("options", "workers"),
+    "pbs": ("options", "workers"),
+    "gateway": ("workers",),
+    "kubernetes": ("options", "workers"),
+}
+
+TLS_KEYS = ("ca", "cert", "key")
+
+DEFAULT_WAIT = "5m"
+"""for the first worker; a queue may need hours, which its file says"""
+
+
+@dataclass(frozen=True)
+class ClusterFile:
+    """What a cluster file says, checked."""
+
+    path: str
+    kind: str
+    address: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """keyword arguments of the class that starts this kind"""
+    cluster_options: dict[str, Any] = field(default_factory=dict)
+    """what a gateway lets its users choose"""
+    workers: int | tuple[int, int] | None = None
+    """how many, or from how few to how many as the work comes and goes"""
+    wait: float = 300.0
+    """seconds that the first worker may take"""
+    tls: dict[str, str] | None = None
+    """files, with absolute paths"""
+    dask: dict[str, Any] = field(default_factory=dict)
+    """settings of dask, by dotted name"""
+
+
+def read_cluster_file(path: str | os.PathLike[str]) -> ClusterFile:
+    """Read and check a cluster file; paths in it are relative to the folder it is in."""
+    path = os.fspath(path)
+    content = _load(path)
+    kind = content.get("kind")
+    if kind not in KEYS:
+        raise UsageError(
+            f"{path}: kind is {kind!r}{nearest(str(kind), KEYS)} (one of {', '.join(KEYS)}); see the files in cluster/"
+        )
+    keys = KEYS[kind] | {"kind"}
+    check_names(f"{path}: kind {kind}", content, keys)
+    missing = [key for key in REQUIRED.get(kind, ()) if content.get(key) is None]
+    if missing:
+        raise UsageError(f"{path}: kind {kind} needs '{missing[0]}'; it has {', '.join(map(repr, content))}")
+    folder = Path(path).resolve().parent
+    return ClusterFile(
+        path=path,
+        kind=kind,
+        address=_text(path, content, "address"),
+        options=_mapping(path, content, "options"),
+        cluster_options=_mapping(path, content, "cluster_options"),
+        workers=_workers(path, content.get("workers")),
+        wait=_seconds(path, content.get("wait", DEFAULT_WAIT)),
+        tls=_tls(path, folder, content.get("tls")),
+        dask=_settings(path, folder, content),
+    )
+
+
+def check_names(where: str, given: Iterable[Any], names: Iterable[str]) -> None:
+    """Raise for the first name that is not among the names known."""
+    known = sorted(names)
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{where} has no '{name}'{nearest(str(name), known)} (it has {', '.join(known)})")
+
+
+def _load(path: str) -> dict[Any, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the cluster file {path} cannot be read ({error}); see the files in cluster/") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"the cluster file {path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} is not a cluster file: it has no 'kind'; see the files in cluster/")
+    return content
+
+
+def _text(path: str, content: Mapping[str, Any], key: str) -> str | None:
+    value = content.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{path}: {key} is {value!r}; it is text")
+    return value
+
+
+def _mapping(path: str, content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {key} is {value!r}; it is a list of 'name: value'")
+    return value
+
+
+def _workers(path: str, value: Any) -> int | tuple[int, int] | None:
+    if value is None or (_whole(value) and value >= 1):
+        return value
+    if isinstance(value, dict):
+        check_names(f"{path}: workers", value, ("minimum", "maximum"))
+        low, high = value.get("minimum", 1), value.get("maximum")
+        if _whole(low) and _whole(high) and 1 <= low <= high:
+            return low, high
+    raise UsageError(f"{path}: workers is {value!r}; it is a number from 1, or minimum (from 1) and maximum")
+
+
+def _whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _seconds(path: str, value: Any) -> float:
+    from dask.utils import parse_timedelta
+
+    try:
+        seconds = float(parse_timedelta(value))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        seconds = -1.0
+    if not seconds > 0:
+        raise UsageError(f"{path}: wait is {value!r}; it is a time such as 90s, 10m or 12h")
+    return seconds
+
+
+def _tls(path: str, folder: Path, value: Any) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != set(TLS_KEYS):
+        given = ", ".join(map(repr, value)) if isinstance(value, dict) else repr(value)
+        raise UsageError(f"{path}: tls has {given}; it has ca, cert and key, the files of make-certificates.py")
+    files = {key: str(folder / Path(str(value[key])).expanduser()) for key in TLS_KEYS}
+    for key, file in files.items():
+        if not Path(file).is_file():
+            raise UsageError(f"{path}: tls {key} is {file}, which is not a file; cluster/make-certificates.py makes it")
+    return files
+
+
+def _settings(path: str, folder: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    value = content.get("dask")
+    if isinstance(value, str):
+        value = _load(str(folder / Path(value).expanduser()))
+    elif value is None:
+        value = {}
+    elif not isinstance(value, dict):
+        raise UsageError(f"{path}: dask is {value!r}; it is a file of settings such as cluster/dask.yaml, or settings")
+    return _flat(value)
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted names: setting a whole tree would drop every setting beside it."""
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        inner = f"{prefix}{name}"
+        found |= _flat(value, f"{inner}.") if isinstance(value, dict) and value else {inner: value}
+    return found

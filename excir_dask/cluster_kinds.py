@@ -1,0 +1,219 @@
+"""Starting a cluster that a cluster file describes: the only place that knows how the kinds differ."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from excir_dask.cluster_files import ClusterFile, check_names
+from excir_dask.errors import ClusterError, UsageError, nearest
+
+MODULES: dict[str, tuple[str, str]] = {
+    "local": ("distributed", ""),
+    "ssh": ("asyncssh", "ssh"),
+    "slurm": ("dask_jobqueue", "jobqueue"),
+    "pbs": ("dask_jobqueue", "jobqueue"),
+    "gateway": ("dask_gateway", "gateway"),
+    "kubernetes": ("dask_kubernetes.operator", "kubernetes"),
+}
+"""what a kind imports, and the extra of this package that installs it"""
+
+
+@contextmanager
+def settings_of(file: ClusterFile) -> Iterator[None]:
+    """dask's settings as the file has them, its certificates among them.
+
+    Certificates are settings, not arguments: so they reach the workers of every kind that passes its settings on.
+    """
+    import dask
+    import distributed  # noqa: F401  (brings the settings that names are checked against)
+
+    if file.kind in MODULES:
+        _module(file)
+    for name in file.dask:
+        _check_setting(file, name, dask.config.config)
+    with dask.config.set({**file.dask, **_tls_settings(file.tls)}):
+        yield
+
+
+@contextmanager
+def started(file: ClusterFile) -> Iterator[Any]:
+    """The cluster that the file describes, with the workers it asks for on their way; it ends with the context."""
+    start = starter_of(file)
+    _check_queue(file)
+    with _failures_of(file):
+        cluster = start()
+    with _ended(cluster, file):
+        with _failures_of(file):
+            _ask_for_workers(cluster, file)
+        yield cluster
+
+
+def _check_queue(file: ClusterFile) -> None:
+    command = {"slurm": "sbatch", "pbs": "qsub"}.get(file.kind)
+    if command is not None and shutil.which(command) is None:
+        raise UsageError(
+            f"{file.path}: kind {file.kind} submits with '{command}', which this machine does not have; "
+            "run where you submit jobs"
+        )
+
+
+def _ask_for_workers(cluster: Any, file: ClusterFile) -> None:
+    if file.workers is None:
+        return
+    low, high = (file.workers, None) if isinstance(file.workers, int) else file.workers
+    cluster.scale(low)
+    if file.kind in ("slurm", "pbs"):
+
+        async def submitted() -> None:
+            await cluster
+            for job in list(cluster.workers.values()):
+                await job  # raises what the queue said: nobody should wait for hours for a job that it refused
+
+        cluster.sync(submitted)
+    if high is not None:
+        cluster.adapt(minimum=low, maximum=high)
+
+
+@contextmanager
+def _failures_of(file: ClusterFile) -> Iterator[None]:
+    """Each kind fails in ways of its own: a host that refuses, a queue that knows no such account, no operator."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{file.path}: {error}; correct its options") from error
+    except Exception as error:
+        raise ClusterError(
+            f"the cluster of {file.path} (kind {file.kind}) did not start: {error or type(error).__name__}; "
+            "look at its options, or try again later"
+        ) from error
+
+
+@contextmanager
+def _ended(cluster: Any, file: ClusterFile) -> Iterator[None]:
+    """Ends the cluster; where that fails, the result of the run or its error comes through all the same."""
+    failed = True
+    stack = ExitStack()
+    stack.enter_context(cluster)
+    try:
+        yield
+        failed = False
+    finally:
+        try:
+            stack.close()
+        except Exception as error:
+            if not failed:
+                warnings.warn(
+                    f"the cluster of {file.path} did not end well ({error or type(error).__name__}); "
+                    "look whether it left something running",
+                    stacklevel=2,
+                )
+
+
+def starter_of(file: ClusterFile) -> Callable[[], Any]:
+    """A function that starts the cluster, once its options are known to exist."""
+    start, named = _kind(file)
+    check_names(f"{file.path}: options of kind {file.kind}", file.options, _parameters(*named))
+    return start
+
+
+def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]]]:
+    """What starts the cluster, and the functions whose parameters are its options."""
+    options = dict(file.options)
+    if file.kind == "local":
+        from distributed import LocalCluster, Nanny, Worker
+
+        if file.workers is not None:
+            options["n_workers"] = file.workers if isinstance(file.workers, int) else 0
+        return lambda: LocalCluster(**options), [LocalCluster, Nanny, Worker]
+    if file.kind == "ssh":
+        from distributed import SSHCluster
+
+        if file.tls is not None:
+            options["scheduler_options"] = {"protocol": "tls://", **(options.get("scheduler_options") or {})}
+        return lambda: SSHCluster(**options), [SSHCluster]
+    module = _module(file)
+    if file.kind in ("slurm", "pbs"):
+        from distributed import Security
+
+        kind = module.SLURMCluster if file.kind == "slurm" else module.PBSCluster
+        if file.tls is not None:  # the jobs get the files on their command lines
+            options["security"] = Security(require_encryption=True)
+        return lambda: kind(**options), [module.core.JobQueueCluster, kind.job_cls, module.core.Job]
+    if file.kind == "gateway":
+        return lambda: module.GatewayCluster(**options, **file.cluster_options), [module.Gateway]
+    if isinstance(options.get("custom_cluster_spec"), str):
+        options["custom_cluster_spec"] = own_spec(Path(file.path).parent / options["custom_cluster_spec"])
+    return lambda: module.KubeCluster(**options), [module.KubeCluster]
+
+
+def own_spec(path: Path) -> dict[str, Any]:
+    """The DaskCluster in a file under a name of its own: two runs would share one, and the first to end would end it.
+
+    KubeCluster's own spec is no way around it: it calls dask-scheduler, which dask no longer installs.
+    """
+    import yaml
+
+    try:
+        spec: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        name = f"{spec['metadata']['name']}-{uuid.uuid4().hex[:8]}"
+        spec["metadata"]["name"] = name
+        spec["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = name
+    except (OSError, KeyError, TypeError, yaml.YAMLError) as error:
+        raise UsageError(
+            f"custom_cluster_spec is {path}, which is not a DaskCluster ({type(error).__name__}: {error}); "
+            "see cluster/kubernetes/daskcluster.yaml"
+        ) from error
+    return spec
+
+
+def _module(file: ClusterFile) -> Any:
+    name, extra = MODULES[file.kind]
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"{file.path}: kind {file.kind} needs a package that is not installed ({error}); "
+            f"pip install 'excir-dask[{extra}]'"
+        ) from error
+
+
+def _parameters(*functions: Callable[..., Any]) -> set[str]:
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {
+        name
+        for function in functions
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind in named
+    }
+
+
+def _tls_settings(tls: Mapping[str, str] | None) -> dict[str, Any]:
+    if tls is None:
+        return {}
+    found: dict[str, Any] = {"distributed.comm.require-encryption": True, "distributed.comm.tls.ca-file": tls["ca"]}
+    for role in ("client", "scheduler", "worker"):
+        found[f"distributed.comm.tls.{role}.cert"] = tls["cert"]
+        found[f"distributed.comm.tls.{role}.key"] = tls["key"]
+    return found
+
+
+def _check_setting(file: ClusterFile, name: str, known: Mapping[str, Any]) -> None:
+    """dask takes any name in silence, so that a misspelt one would change nothing."""
+    level: Any = known
+    for part in name.split("."):
+        # names of variables, and trees that dask leaves empty, are the user's
+        if not isinstance(level, Mapping) or not level:
+            return
+        if part not in level and part.replace("_", "-") not in level:
+            raise UsageError(f"{file.path}: dask has no setting '{name}'{nearest(part, map(str, level))}")
+        if part in ("environ", "pre-spawn-environ", "logging"):
+            return
+        level = level.get(part, level.get(part.replace("_", "-")))

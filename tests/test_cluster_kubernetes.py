@@ -1,0 +1,136 @@
+"""Manifests against the schemas that the operator's package carries, and no field that Kubernetes would drop."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+from excir_dask.cli import excir
+from excir_dask.cluster_kinds import own_spec
+
+FOLDER = Path(__file__).parent.parent / "cluster" / "kubernetes"
+CRDS = {"DaskCluster": "daskcluster", "DaskJob": "daskjob", "DaskAutoscaler": "daskautoscaler"}
+
+
+def load(name: str) -> dict:
+    return yaml.safe_load((FOLDER / name).read_text())
+
+
+@cache
+def schema(kind: str) -> dict:
+    chart = files("dask_kubernetes") / "operator/deployment/helm/dask-kubernetes-operator/crds"
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 10,000 lines
+    definition = yaml.load((chart / f"{CRDS[kind]}.yaml").read_text(), Loader=loader)
+    return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def unknown(value: object, shape: dict, path: str = "") -> list[str]:
+    """Fields that the schema does not have: the API server drops them in silence."""
+    if isinstance(value, list):
+        return [name for item in value for name in unknown(item, shape.get("items", {}), f"{path}[]")]
+    if not isinstance(value, dict) or "properties" not in shape:
+        return []
+    found = []
+    for name, inner in value.items():
+        if name in shape["properties"]:
+            found += unknown(inner, shape["properties"][name], f"{path}.{name}")
+        elif path or name not in ("apiVersion", "kind", "metadata"):
+            found.append(f"{path}.{name}")
+    return found
+
+
+def check(manifest: dict) -> None:
+    import jsonschema
+
+    shape = schema(manifest["kind"])
+    jsonschema.Draft202012Validator(shape).validate(manifest)
+    assert unknown(manifest, shape) == []
+
+
+@pytest.mark.parametrize("name", ["daskcluster.yaml", "daskjob.yaml", "autoscaler.yaml"])
+def test_a_manifest_fits_the_schema_of_the_operator(name):
+    check(load(name))
+
+
+def test_the_check_finds_what_is_wrong():
+    import jsonschema
+
+    manifest = load("daskcluster.yaml")
+    manifest["spec"]["worker"]["spec"]["containers"][0]["imagee"] = "x"
+    assert unknown(manifest, schema("DaskCluster")) == [".spec.worker.spec.containers[].imagee"]
+    manifest["spec"]["worker"]["replicas"] = "four"
+    with pytest.raises(jsonschema.ValidationError):
+        check(manifest)
+
+
+def test_a_run_gets_a_cluster_of_its_own():
+    first, second = own_spec(FOLDER / "daskcluster.yaml"), own_spec(FOLDER / "daskcluster.yaml")
+    check(first)
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    assert first["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == first["metadata"]["name"]
+
+
+def test_the_job_has_the_cluster_of_the_cluster_file():
+    job, cluster = load("daskjob.yaml"), load("daskcluster.yaml")
+    cluster["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = job["metadata"]["name"]
+    assert job["spec"]["cluster"]["spec"] == cluster["spec"]
+
+
+def test_the_autoscaler_is_for_that_cluster():
+    assert load("autoscaler.yaml")["spec"]["cluster"] == load("daskcluster.yaml")["metadata"]["name"]
+
+
+def test_a_worker_fits_in_its_container():
+    from dask.utils import parse_bytes
+
+    container = load("daskcluster.yaml")["spec"]["worker"]["spec"]["containers"][0]
+    options = dict(pairwise(container["args"]))
+    limit = parse_bytes(container["resources"]["limits"]["memory"].replace("Mi", "MiB").replace("Gi", "GiB"))
+    assert parse_bytes(options["--memory-limit"]) < limit
+    assert options["--nthreads"] == container["resources"]["requests"]["cpu"]
+
+
+def test_the_cron_job_has_only_fields_that_kubernetes_has():
+    from kubernetes import client
+
+    def walk(value: object, kind: str, path: str) -> None:
+        if inner := re.fullmatch(r"list\[(.*)\]", kind):
+            assert isinstance(value, list), path
+            for item in value:
+                walk(item, inner.group(1), f"{path}[]")
+            return
+        model = getattr(client, kind, None)
+        if model is None:
+            simple = {"str": str, "int": int, "bool": bool}.get(kind)
+            assert simple is None or isinstance(value, simple), f"{path} is {value!r}, not {kind}"
+            return
+        fields = {field: model.openapi_types[name] for name, field in model.attribute_map.items()}
+        for name, item in value.items():
+            assert name in fields, f"{path}.{name}"
+            walk(item, fields[name], f"{path}.{name}")
+        model(
+            **{name: value[field] for name, field in model.attribute_map.items() if field in value}
+        )  # what is required
+
+    walk(load("cronjob.yaml"), "V1CronJob", "")
+
+
+def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
+    spec = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]
+    rule = spec["podFailurePolicy"]["rules"][0]
+    assert rule["action"] == "FailJob"
+    assert rule["onExitCodes"]["values"] == [2, 3]
+    assert rule["onExitCodes"]["containerName"] == spec["template"]["spec"]["containers"][0]["name"]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"  # podFailurePolicy asks for it
+
+
+def test_the_commands_in_the_containers_exist():
+    job = load("daskjob.yaml")["spec"]["job"]["spec"]["containers"][0]["args"]
+    cron = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    for arguments in (job, cron):
+        assert arguments[0] == "excir"
+        excir.commands[arguments[1]].make_context("excir", arguments[2:])  # raises for an option that is not there
