@@ -37,8 +37,15 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, cen
     )
 
 
-def facts(inputs: Inputs, stats: LakeStats, row_groups: int, names: Sequence[str], **settings: Any) -> dict[str, Any]:
-    """What must be the same when the run is repeated."""
+def facts(
+    inputs: Inputs,
+    stats: LakeStats,
+    row_groups: int,
+    still: list[str],
+    names: Sequence[str],
+    **settings: Any,
+) -> dict[str, Any]:
+    """What must be the same when the run is repeated; ``still`` are features that vary in no row of the lake."""
     model, selection = inputs.outputs.model, inputs.plan.selection
     columns = inputs.outputs.columns.columns or [None] * len(names)
     reason = f"text with more than {MOST_VALUES:,} different values, too many to be categories"
@@ -56,6 +63,7 @@ def facts(inputs: Inputs, stats: LakeStats, row_groups: int, names: Sequence[str
             "used": stats.counts.used,
             "row_groups": row_groups,
         },
+        "still": still,
         "left_out": {**selection.left_out, **dict.fromkeys(stats.too_many, reason)},
         "converted": selection.converted,
     }

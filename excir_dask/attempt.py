@@ -19,11 +19,12 @@ from excir_dask.graph.slices import LakeStats
 from excir_dask.group_choice import WantedGroups, all_groups
 from excir_dask.inputs import Inputs, Outputs
 from excir_dask.kernels.categories import MOST_VALUES
-from excir_dask.kernels.centers import center_errors, centers, concatenate
+from excir_dask.kernels.centers import ColumnStats, center_errors, centers, concatenate
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.sums import Sums
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
+from excir_dask.lake.still import still_columns
 from excir_dask.outputs.checks import check_categories, known_categories
 from excir_dask.tables import feature_table, group_table
 
@@ -92,13 +93,14 @@ def attempt(
     whole_groups = sample.by == "row-groups" and sample.fraction < 1.0
     scores = score(sums, features, stats.outputs, feature_errors, output_errors, whole_groups)
     table = feature_table(names, output_names, features, stats.outputs, feature_centers, sums, scores, settings.rank_by)
+    still = _still(inputs, names, features) if sample.fraction < 1.0 else []
     groups = all_groups(settings.groups, selection, stats, table)
     explanation = Explanation(
         features=table,
         groups=group_table(table, groups, settings.rank_by),
         outputs=output_table(output_names, inputs.outputs, stats.outputs, output_centers.center, output_errors),
         facts=facts(
-            inputs, stats, int(sums.units), output_names,
+            inputs, stats, int(sums.units), still, output_names,
             fraction=sample.fraction, sampling=sample.by, seed=sample.seed, weights=selection.weight,
             centering=settings.centering, rank_by=settings.rank_by,
             categoricals=settings.categoricals, max_categories=settings.max_categories,
@@ -107,6 +109,12 @@ def attempt(
         provenance=provenance(inputs, stats.counts.bytes_read + float(sums.bytes_read), resumed, began),
     )  # fmt: skip
     return Attempt(explanation, scans)
+
+
+def _still(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> list[str]:
+    """Features that do not vary in the sample because they do not vary at all."""
+    constant = [name for name, still in zip(names, features.constant | (features.n == 0), strict=True) if still]
+    return still_columns(inputs.lake, inputs.snapshot, constant)
 
 
 def _check_rows(stats: LakeStats, outputs: Outputs) -> None:

@@ -67,7 +67,8 @@ def html(explanation: Explanation, k: int = 15) -> str:
 def headline(explanation: Explanation) -> str:
     """One line: how much was read and explained."""
     rows, settings = explanation.facts["rows"], explanation.facts["settings"]
-    share = "" if settings["fraction"] == 1 else f" ({settings['fraction']:.0%} sample of {rows['lake']:,})"
+    part = rows["sampled"] / rows["lake"] if rows["lake"] else 1.0
+    share = "" if settings["fraction"] == 1 else f" ({part:.1%} sample of {rows['lake']:,})"
     features = explanation.features["feature"].nunique()
     outputs = len(explanation.outputs)
     return (
@@ -116,7 +117,7 @@ def _row_groups(explanation: Explanation) -> list[str]:
         last = auto["steps"][-1]
         found.append(
             f"note: {settings['fraction']:.0%} of the rows were enough (sampling by {settings['sampling']}, "
-            f"{len(auto['steps'])} steps): with that of all rows the top {auto['k']} has an expected Jaccard of "
+            f"in {len(auto['steps'])} steps): with that of all rows the top {auto['k']} has an expected Jaccard of "
             f"{last['jaccard']:.3f}, and one of {auto['target_jaccard']:g} or more with probability "
             f"{last['probability']:.2f}"
             if settings["fraction"] < 1

@@ -101,11 +101,17 @@ class Explanation:
         from excir_dask.kernels.uncertainty import smaller_errors, stability
 
         table, rows = self.of(output), self.facts["rows"]
-        errors, _ = lake_errors(table, self.facts)
+        if k < 1 or not 0.0 < target <= 1.0:
+            raise UsageError(f"k is {k} and target is {target}; k is at least 1, target above 0 and at most 1")
+        errors, n_eff = lake_errors(table, self.facts)
+        share = rows["sampled"] / rows["lake"]
         if fraction is not None:
-            errors = smaller_errors(errors, rows["sampled"] / rows["lake"], fraction)
+            if not share <= fraction <= 1.0:
+                raise UsageError(f"fraction is {fraction}; it must be between the sample's share, {share:g}, and 1")
+            errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
         by_strength = self.facts["settings"]["rank_by"] == "strength"
-        return stability(table["cir"].to_numpy(), errors, table["rank"].to_numpy(), k, target, by_strength)
+        ranks = table["rank"].to_numpy()
+        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, by_strength)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.

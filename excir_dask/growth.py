@@ -1,7 +1,8 @@
 """As many rows as it takes: the sample grows until the top features are surely those of all rows.
 
 Each step explains a sample that holds the one before. What a model said of a row is kept, so no row is shown to it
-twice; the steps grow so fast that together they read at most about twice what the last one does.
+twice; drawn row groups grow so fast that together the steps read about twice what the last one does. Where rows are
+drawn, everything is read again at every step. What all steps took is what the explanation tells.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ FIRST = 0.05
 
 FIRST_ROWS = 2000
 """rows that the first step takes at least"""
+
+FIRST_GROUPS = 12
+"""row groups that the first step takes at least: fewer do not tell how much they differ"""
 
 LARGEST = 0.7
 """share beyond which all rows are taken instead: little would be saved"""
@@ -61,19 +65,29 @@ def grow(
     """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
     by = sampling or _sampling(inputs)
     share = min(max(FIRST, FIRST_ROWS / max(inputs.rows, 1)), 1.0)
+    if by == "row-groups" and inputs.snapshot is not None:
+        groups = sum(1 for file in inputs.snapshot.files for rows in file.row_groups if rows)
+        share = min(max(share, FIRST_GROUPS / max(groups, 1)), 1.0)
     steps: list[dict[str, Any]] = []
     found: Attempt | None = None
+    spent: dict[str, Any] = {"seconds": 0.0, "bytes_read": 0}  # of all steps together
     while True:
-        share = 1.0 if share > LARGEST else share
+        share = 1.0 if share > LARGEST else round(share, 6)
         sample = Sample(share, inputs.sample.seed, by)
         found = attempt(resampled(inputs, sample), settings, runner, found.scans if found else None, checkpoint)
+        for name in spent:
+            spent[name] += found.explanation.provenance[name]
         step = _judge(found.explanation, goal)
         steps.append({"fraction": share, "rows": found.explanation.facts["rows"]["used"], **step})
         if share == 1.0 or step["probability"] >= goal.confidence:
             break
         share = _next(found.explanation, goal, share)
     auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": goal.k, "steps": steps}
-    return replace(found.explanation, facts={**found.explanation.facts, "auto": auto})
+    return replace(
+        found.explanation,
+        facts={**found.explanation.facts, "auto": auto},
+        provenance={**found.explanation.provenance, **spent},
+    )
 
 
 def _sampling(inputs: Inputs) -> str:

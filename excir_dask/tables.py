@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 RANK_BY = ("strength", "cir")
 
+FEW = 1.5
+"""rows that a sample may well have missed: with them, the error of a score that few rows carry"""
+
+UNKNOWN = 0.5
+"""the standard error of a score of which nothing is known"""
+
 GROUP_COLUMNS = [
     "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
     "numerator", "denominator", "flag", "members",
@@ -72,6 +78,7 @@ def feature_table(
                 "numerator": sums.numerator[k],
                 "denominator": sums.denominator[k],
                 "center_bound": scores.center_bound[k],
+                "center_jump": scores.center_jump[k],
                 "flag": _flags(features, bool(outputs.constant[k]), scores.n_eff[k], scores.center_bound[k]),
             }
         )
@@ -83,14 +90,18 @@ def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArr
     """Standard errors of a sample's scores as estimates of what all rows give, and the effective numbers behind them.
 
     Rows that are drawn one by one are independent whatever the rows are like; of whole row groups the spread decides.
-    A score that every sampled row agrees on has no spread: its error is then taken to be one effective row's.
+    Three things have no spread of their own in a sample: a score that few rows carry (rows that were not drawn may be
+    quite different ones), a centre that jumps from one value to another when a few rows more or less are drawn, and a
+    column or output that does not vary, of which nothing is known.
     """
     rows, by_groups = facts["rows"], facts["settings"]["sampling"] == "row-groups"
     left = max(1.0 - rows["sampled"] / rows["lake"], 0.0) if rows["lake"] else 0.0
-    errors = features["stderr" if by_groups else "stderr_rows"].to_numpy()
     n_eff = features["n_eff"].to_numpy()
-    unanimous = (errors < 1e-12) & (features["strength"].to_numpy() > 0.5) & (n_eff > 0)
-    errors = np.where(unanimous, 1.0 / np.maximum(n_eff, 1.0), errors)
+    errors = features["stderr" if by_groups else "stderr_rows"].to_numpy()
+    errors = np.maximum(errors, np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN))
+    errors = np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
+    still = features["feature"].isin(facts["still"]).to_numpy()
+    errors = np.where(still, 0.0, np.where(n_eff > 0, errors, UNKNOWN))
     if by_groups:
         n_eff = np.minimum(n_eff, float(rows["row_groups"]))
     return errors * np.sqrt(left), n_eff

@@ -25,7 +25,7 @@ def test_tables_have_the_documented_columns(explanation):
     assert explanation.features.columns.tolist() == [
         "output", "feature", "cir", "strength", "direction", "rank", "stderr",
         "stderr_rows", "stderr_by", "n", "missing", "n_eff",
-        "center", "q25", "q75", "scale", "numerator", "denominator", "center_bound", "flag",
+        "center", "q25", "q75", "scale", "numerator", "denominator", "center_bound", "center_jump", "flag",
     ]  # fmt: skip
     assert explanation.groups.columns.tolist() == [
         "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",

@@ -55,6 +55,8 @@ class ColumnStats:
     """mean of the values inside [q25, q75], NaN where only a further scan can tell"""
     thresholds: Floats
     """(columns, levels, len(BRACKET)): where scan 2 counts; NaN for exact columns"""
+    jump: Floats
+    """how far the centre moves if a few rows more or less were drawn, where that is far; 0 for most columns"""
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -109,7 +111,22 @@ def describe(summaries: Sequence[ColumnSummary], centering: str) -> ColumnStats:
             [trimmed_mean(s, q[0], q[2]) if s.exact else np.nan for s, q in zip(summaries, quartiles, strict=True)]
         ),
         thresholds=thresholds,
+        jump=np.array([_jump(s, levels) for s in summaries]),
     )
+
+
+def _jump(summary: ColumnSummary, levels: Sequence[float]) -> float:
+    """Distance of the centres at ranks two standard errors up and down, if it is a noticeable part of the spread."""
+    if summary.n < 2 or not levels or summary.low == summary.high:
+        return 0.0
+    reach = 2.0 * np.sqrt([level * (1.0 - level) / summary.n for level in levels])
+    ends = [min(max(level + sign * r, 0.0), 1.0) for sign in (-1, 1) for level, r in zip(levels, reach, strict=True)]
+    found = quantiles(summary, [*ends, 0.25, 0.75])
+    down, up = found[: len(levels)], found[len(levels) : 2 * len(levels)]
+    spread = found[-1] - found[-2]
+    distance = float((up - down).mean())
+    smooth = 8.0 * float(reach.max())  # of a normal column: what a smooth density gives, with room
+    return distance if distance > max(smooth, 0.1) * spread else 0.0
 
 
 def concatenate(parts: Sequence[ColumnStats]) -> ColumnStats:

@@ -44,6 +44,8 @@ class Scores:
     """effective number of rows that carry the score, D^2 / sum p^2"""
     center_bound: Floats
     """largest change of cir that approximate centres can have caused"""
+    center_jump: Floats
+    """change of cir if a centre jumped where a few rows more or less would make it; 0 for most columns"""
 
 
 def cir(numerator: Floats, denominator: Floats) -> Floats:
@@ -85,6 +87,7 @@ def score(
     by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(float(sums.units), whole_units)
     variance = np.where(by_units, between, variance)
     dx, dy = feature_errors[None, :], output_errors[:, None]
+    jx, jy = features.jump[None, :], outputs.jump[:, None]
     effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
     bound = np.where(still, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
     return Scores(
@@ -96,6 +99,7 @@ def score(
         stderr_by=by_units & moves,
         n_eff=np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0)),
         center_bound=bound,
+        center_jump=np.where(moves, np.minimum((jx * sums.abs_y + jy * sums.abs_x[None, :]) / safe / 2.0, 0.5), 0.0),
     )
 
 

@@ -42,12 +42,17 @@ def intervals(cir: Floats, stderr: Floats, n_eff: Floats, level: float = 0.95) -
     inner = np.where(sure, 0.5, cir)
     reach = stdtrit(np.maximum(n_eff - 1.0, 1.0), (1.0 + level) / 2.0) * stderr / (inner * (1.0 - inner))
     low, high = expit(logit(inner) - reach), expit(logit(inner) + reach)
-    return np.where(sure, np.clip(cir - stderr, 0, 1), low), np.where(sure, np.clip(cir + stderr, 0, 1), high)
+    # no row disagreed: as many may as the sample would miss with the probability 1 - level
+    unseen = np.where(stderr > 0, np.minimum(-np.log(1.0 - level) / np.maximum(n_eff, 1.0), 1.0), 0.0)
+    wide = np.maximum(unseen, np.where(stderr >= _ANYTHING, 1.0, 0.0))
+    low, high = np.where(sure, cir - wide, low), np.where(sure, cir + wide, high)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def stability(
     cir: Floats,
     stderr: Floats,
+    n_eff: Floats,
     ranks: NDArray[np.int64],
     k: int,
     target: float,
@@ -56,13 +61,16 @@ def stability(
 ) -> Stability:
     """Simulate the scores of all rows from those of a sample and their errors, and compare the top k.
 
+    Errors of different features are drawn independently of each other, from Student's t with their effective numbers.
+
     Parameters
     ----------
-    cir, stderr : arrays of shape (features,)
-        Scores, and their standard errors as estimates of what all rows would give.
+    cir, stderr, n_eff : arrays of shape (features,)
+        Scores, their standard errors as estimates of what all rows would give, and the effective numbers behind them.
     ranks : array of shape (features,)
         Ranks in the sample, from 1.
     k : int
+        At most half of the features count: the first 8 of 8 always agree.
     target : float
         Jaccard that is wanted.
     by_strength : bool
@@ -70,20 +78,19 @@ def stability(
     seed : int
         Of the simulation, so that it can be repeated.
     """
-    k = min(k, cir.size)
+    from excir_dask.kernels.agreement import top_size
+
+    k = top_size(k, cir.size)
     mine = ranks <= k
     if not stderr.any():
         return Stability(k, 1.0, 1.0, mine.astype(np.float64))
     rng = np.random.default_rng(seed)
-    # features that cannot reach the top are left out: six errors are never bridged
-    primary = np.abs(2.0 * cir - 1.0) if by_strength else cir
-    scale = 2.0 if by_strength else 1.0
-    edge = np.sort(primary - 6.0 * scale * stderr)[-k]
-    near = np.flatnonzero((primary + 6.0 * scale * stderr >= edge) | mine)
+    order = np.argsort(ranks, kind="stable")  # equal scores stay in the order of the sample
+    freedom = np.clip(n_eff[order] - 1.0, 1.0, 1e6)
     counts, hits, total = np.zeros(cir.size), 0, 0.0
-    order = near[np.argsort(ranks[near], kind="stable")]  # equal scores stay in the order of the sample
     for _ in range(0, DRAWS, _CHUNK):
-        drawn = np.clip(cir[order] + stderr[order] * rng.standard_normal((_CHUNK, order.size)), 0.0, 1.0)
+        noise = rng.standard_t(freedom, (_CHUNK, order.size))
+        drawn = np.clip(cir[order] + stderr[order] * noise, 0.0, 1.0)
         drawn = np.abs(2.0 * drawn - 1.0) if by_strength else drawn
         top = np.argsort(-drawn, axis=1, kind="stable")[:, :k]
         overlap = mine[order][top].sum(axis=1)
@@ -106,3 +113,6 @@ def smaller_errors(stderr: Floats, share: float, wanted: float) -> Floats:
 
 
 _CHUNK = 500
+
+_ANYTHING = 0.5
+"""the standard error of a score of which nothing is known"""

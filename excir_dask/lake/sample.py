@@ -74,15 +74,10 @@ class Sample:
             start = self._draw(folder, "folder")
             line += [((i + start) / len(turns), *turn[1:]) for i, turn in enumerate(turns)]
         line.sort()
-        wanted = self.fraction * sum(file.rows for file in files)
         kept: list[set[int]] = [set() for _ in files]
-        rows = 0
-        for _, _, number, group in line:
-            size = files[number].row_groups[group]
-            if rows and rows + size / 2 > wanted:
-                break
+        # their number decides, not their rows: else large ones would be drawn less often than their share
+        for _, _, number, group in line[: max(round(self.fraction * len(line)), 1)]:
             kept[number].add(group)
-            rows += size
         return [frozenset(groups) for groups in kept]
 
     def _draw(self, *of: str) -> float:
