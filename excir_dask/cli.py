@@ -11,34 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from excir_dask.errors import ExcirError, UsageError
+from excir_dask.options import Fraction, Groups, lake_options
 from excir_dask.version import __version__
-
-
-class _Groups(click.ParamType):
-    """NAME=a,b,c"""
-
-    name = "NAME=a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[str]]:
-        name, equals, members = value.partition("=")
-        names = [member.strip() for member in members.split(",") if member.strip()]
-        if not equals or not name or not names:
-            self.fail(f"'{value}' is not of the form NAME=a,b,c", param, ctx)
-        return name.strip(), names
-
-
-class _Fraction(click.ParamType):
-    """A number, or auto."""
-
-    name = "FLOAT|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value == "auto":
-            return "auto"
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,6 +31,7 @@ def excir() -> None:
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
 @click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file.")
 @click.option(
@@ -74,7 +49,7 @@ def excir() -> None:
     "--max-categories", type=click.IntRange(min=1), default=20, show_default=True,
     help="Categories of a column that are features; the others are one feature together.",
 )  # fmt: skip
-@click.option("--group", "groups", multiple=True, type=_Groups(), help="A group of features; repeat for several.")
+@click.option("--group", "groups", multiple=True, type=Groups(), help="A group of features; repeat for several.")
 @click.option("--groups", "groups_file", type=click.Path(), help="YAML or JSON file of groups: name: [features].")
 @click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP.")
 @click.option("--group-correlated", type=float, metavar="R", help="Find groups with rank correlations of at least R.")
@@ -83,7 +58,7 @@ def excir() -> None:
 )
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option(
-    "--fraction", type=_Fraction(), default=1.0, show_default=True,
+    "--fraction", type=Fraction(), default=1.0, show_default=True,
     help="Share of the rows to use, or 'auto' for as many as the target takes.",
 )  # fmt: skip
 @click.option(
@@ -127,7 +102,7 @@ def explain(
 ) -> None:  # fmt: skip
     """Rank the features of LAKE by their co-movement with a model's output.
 
-    LAKE is a folder, a file, a quoted glob or a URL of Parquet files.
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table's folder.
 
     \b
     excir explain lake/ --output pred
@@ -169,13 +144,14 @@ def explain(
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
 @click.option("--features", help="Comma-separated names or patterns; '!name' takes columns away.")
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 def plan(
-    lake: str, outputs: Sequence[str], features: str | None, weights: str | None, budget: str, as_json: bool
+    lake: str, outputs: Sequence[str], features: str | None, as_json: bool, **options: Any
 ) -> None:
     """Say what a run over LAKE would read, from the footers alone.
 
@@ -188,13 +164,7 @@ def plan(
     """
     from excir_dask.survey import survey
 
-    found = survey(
-        lake,
-        outputs=list(outputs),
-        features=_names(features),
-        weights=weights,
-        budget=budget,
-    )
+    found = survey(lake, outputs=list(outputs), features=_names(features), **options)
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         _fail(found.problem)
@@ -202,6 +172,7 @@ def plan(
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
 @click.option("--out", type=click.Path(), required=True, help="File of the model: a name that ends .ubj or .json.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is already there.")

@@ -54,6 +54,7 @@ def explain(
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    table_version: int | None = None,
     progress: bool | None = None,
 ) -> Explanation:
     """Score every feature of a lake by its co-movement with a model's output.
@@ -61,7 +62,8 @@ def explain(
     Parameters
     ----------
     lake : path, URL, glob, list of files, or a pandas or dask DataFrame
-        Parquet files. Whatever begins with ``_`` or ``.`` is left out; Hive partition keys are columns.
+        Parquet files, or the folder of a Delta Lake or Iceberg table. Whatever begins with ``_`` or ``.`` is left out;
+        Hive partition keys are columns.
     output : str, list of str, or mapping class -> column
         Column or columns with the model's output (margins rather than probabilities or labels).
     model : file or object
@@ -112,7 +114,10 @@ def explain(
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else threads of this machine.
     storage_options : mapping, optional
-        For fsspec filesystems.
+        For fsspec filesystems; their values are never shown or saved.
+    table_version : int, optional
+        Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
+        one of the whole run.
     progress : bool, optional
         Show progress bars; by default where standard error is a terminal.
 
@@ -145,6 +150,7 @@ def explain(
         lake, outputs,
         features=features, weights=weights, indicators=categoricals == "indicators",
         sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
+        table_version=table_version,
     )  # fmt: skip
     wanted = understand_groups(groups, group_prefix, group_correlated, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)

@@ -129,7 +129,15 @@ class PieceReader:
         self.vectors = vectors
         self.count = count
         self.keys = dict(piece.keys)
+        self.stored = dict(piece.names)
         self.rows = sum(piece.rows)
+
+    def live(self) -> NDArray[np.bool_] | None:
+        """Which rows count: those that no table has deleted; None for all."""
+        if not self.piece.deleted:
+            return None
+        parts = zip(self.piece.deleted, self.piece.rows, strict=True)
+        return ~np.concatenate([np.zeros(n, dtype=bool) if d is None else d.mask(0, n) for d, n in parts])
 
     def read(self, names: Sequence[str]) -> list[Floats]:
         """Columns, and elements of vectors, as float64 arrays."""
@@ -138,8 +146,7 @@ class PieceReader:
     def column(self, name: str) -> pa.ChunkedArray:
         """One column as it is stored, for what is not a number."""
         table = self._table([name])
-        assert table is not None, f"'{name}' is a folder name, not a column"
-        return table.column(name)
+        return pa.chunked_array([pa.repeat(self.keys[name], self.rows)]) if table is None else table.column(name)
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
         """The same for some rows at a time, after how many they are."""
@@ -202,16 +209,25 @@ class PieceReader:
         inside = self._inside(names)
         if not inside:
             return None
-        self._meter(inside)
+        stored = [self.stored.get(name, name) for name in inside]
+        self._meter(stored)
         with naming(self.piece):
-            return self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
+            table = self.file.read_row_groups(list(self.piece.row_groups), columns=stored, use_threads=False)
+        return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        groups, inside = list(self.piece.row_groups), self._inside(names)
+        groups, inside = list(self.piece.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
         self._meter(inside)
         with naming(self.piece):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
-                yield pa.Table.from_batches([batch])
+                yield self._renamed(pa.Table.from_batches([batch]))
+
+    def _renamed(self, table: pa.Table) -> pa.Table:
+        """With the columns' names in the lake, where the file has others."""
+        if not self.stored:
+            return table
+        names = {stored: name for name, stored in self.stored.items()}
+        return table.rename_columns([names.get(name, name) for name in table.column_names])
 
     def _arrays(self, names: Sequence[str], table: pa.Table | None, rows: int) -> list[Floats]:
         found = []
@@ -251,7 +267,8 @@ def _open(piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str]) 
             raise LakeChangedError(
                 f"{piece.relative} had {piece.size} bytes when the run was planned and has {size} now; run again"
             )
-        inside = [name for name in categoricals if name not in dict(piece.keys)]
+        keys, stored = dict(piece.keys), dict(piece.names)
+        inside = [stored.get(name, name) for name in categoricals if name not in keys]
         # a small read buffer holds one page of a column; object stores need whole chunks in few requests
         file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=2**20 if local else 0, read_dictionary=inside)
     except BaseException:

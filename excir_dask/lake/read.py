@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import numpy as np
@@ -79,9 +79,9 @@ def places_of(piece: Slice, rows: int) -> list[RowPlace]:
     if not piece.pieces:
         return [RowPlace(piece.part, 0, piece.first_row, rows)]
     return [
-        RowPlace(part.relative, group, 0, count)
+        RowPlace(part.relative, group, 0, count, deleted)
         for part in piece.pieces
-        for group, count in zip(part.row_groups, part.rows, strict=True)
+        for group, count, deleted in zip(part.row_groups, part.rows, part.deleted or repeat(None), strict=False)
     ]
 
 
@@ -156,7 +156,7 @@ def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: Score
         start = sampled = 0
         for rows, table in reader.batches(names, batch_rows):
             arrays = dict(zip(names, table, strict=True))
-            places = [RowPlace(part.relative, group, start, rows)]
+            places = [RowPlace(part.relative, group, start, rows, part.deleted[0] if part.deleted else None)]
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
             block = _block(layout, places, fixed, columns, (next(batches) for batches in codes), scored, sampled)

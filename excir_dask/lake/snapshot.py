@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
+from excir_dask.lake.table import Deleted, Stored, as_stored
 
 _FOOTER_THREADS = 16
 
@@ -33,11 +34,22 @@ class LakeFile:
     schema: int
     """which of the snapshot's schemas it has"""
     keys: tuple[tuple[str, int | float | str | None], ...]
-    """Hive partition keys, from the folders it lies in"""
+    """values that all its rows have: Hive partition keys, from the folders it lies in, or what a table's log says"""
+    names: tuple[tuple[str, str], ...] = ()
+    """column -> its name inside the file, where a table has renamed it since"""
+    deleted: tuple[Deleted | None, ...] = ()
+    """rows of each row group that its table has deleted; empty where none is"""
 
     @property
     def rows(self) -> int:
-        return sum(self.row_groups)
+        return sum(self.live)
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """rows of each row group that count"""
+        if not self.deleted:
+            return self.row_groups
+        return tuple(n - (d.count if d else 0) for n, d in zip(self.row_groups, self.deleted, strict=True))
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,10 @@ class Snapshot:
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(repr((file.relative, file.size, file.modified, file.row_groups, file.schema)).encode())
+            if self.location.table is not None:
+                digest.update(repr((file.names, file.keys, file.deleted)).encode())
+        if self.location.table is not None:
+            digest.update(repr(sorted(self.location.table.source.items())).encode())
         for schema in self.schemas:
             digest.update(str([(field.name, str(field.type)) for field in schema]).encode())
         return digest.hexdigest()
@@ -74,11 +90,23 @@ def take_snapshot(location: Location) -> Snapshot:
     """Read every file's footer, many at a time."""
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         footers = list(pool.map(lambda info: retrying(lambda: _footer(location, info.path, info.size)), location.files))
-    key_types, keys = _partition_keys(location)
+    table = location.table
+    if table is None:
+        key_types, keys = _partition_keys(location)
+        stored = [
+            Stored(schema.remove_metadata(), (), values, ())
+            for (schema, _), values in zip(footers, keys, strict=True)
+        ]
+    else:
+        key_types = table.key_types
+        stored = [
+            as_stored(table, info.path, schema, row_groups)
+            for info, (schema, row_groups) in zip(location.files, footers, strict=True)
+        ]
     schemas: dict[pa.Schema, int] = {}
     files = []
-    for info, (schema, row_groups), values in zip(location.files, footers, keys, strict=True):
-        number = schemas.setdefault(schema, len(schemas))
+    for info, (_, row_groups), held in zip(location.files, footers, stored, strict=True):
+        number = schemas.setdefault(held.schema, len(schemas))
         files.append(
             LakeFile(
                 path=info.path,
@@ -87,7 +115,9 @@ def take_snapshot(location: Location) -> Snapshot:
                 modified=info.mtime_ns or 0,
                 row_groups=row_groups,
                 schema=number,
-                keys=values,
+                keys=held.keys,
+                names=held.names,
+                deleted=held.deleted,
             )
         )
     return Snapshot(location, tuple(files), tuple(schemas), key_types)
@@ -106,7 +136,7 @@ def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[
     try:
         with location.filesystem.open_input_file(path) as source:
             metadata = pq.read_metadata(source)
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        schema = metadata.schema.to_arrow_schema()
         return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
     except PermissionError as error:
         raise LakeError(
