@@ -12,7 +12,7 @@ from typing import Any
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
-from excir_dask.lake.stores import filesystem_of
+from excir_dask.lake.stores import WEB, filesystem_of
 from excir_dask.lake.table import Table
 from excir_dask.lake.troubles import may_pass, public, translated
 
@@ -42,7 +42,9 @@ class Location:
         object.__setattr__(self, "name", public(self.name))
 
     def relative(self, path: str) -> str:
-        return posixpath.relpath(path.partition("?")[0], self.root) if self.root else path
+        if path.startswith(WEB):  # a signature is none of the file's name, and changes from run to run
+            path = path.partition("?")[0]
+        return posixpath.relpath(path, self.root) if self.root else path
 
 
 def locate(
@@ -195,7 +197,7 @@ def _table_kind(filesystem: fs.FileSystem, path: str) -> str | None:
 
 def _check_outside_tables(name: str, filesystem: fs.FileSystem, path: str) -> None:
     """A part of a table's folder may hold deleted rows just as the whole does."""
-    if path.startswith(("http://", "https://")):
+    if path.startswith(WEB):
         return
     folder = posixpath.dirname(path)
     while folder not in ("", "/"):

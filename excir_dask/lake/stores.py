@@ -22,7 +22,7 @@ PACKAGES = {
 }  # fmt: skip
 """what fsspec needs to open a scheme"""
 
-_WEB = ("http://", "https://")
+WEB = ("http://", "https://")
 
 
 def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple[fs.FileSystem, str]:
@@ -79,7 +79,7 @@ class Handler(fs.FSSpecHandler):
         return self._careful(lambda: super(Handler, self).get_file_info(paths))
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        if selector.base_dir.startswith(_WEB):
+        if selector.base_dir.startswith(WEB):
             return self._careful(lambda: self._links(selector.base_dir, selector.recursive))
         return self._careful(lambda: super(Handler, self).get_file_info_selector(selector))
 
@@ -101,7 +101,7 @@ class Handler(fs.FSSpecHandler):
     @staticmethod
     def _create_file_info(path: str, info: Mapping[str, Any]) -> fs.FileInfo:
         kind = {"file": fs.FileType.File, "directory": fs.FileType.Directory}.get(info["type"], fs.FileType.Unknown)
-        if str(path).startswith(_WEB) and str(info.get("mimetype")).startswith("text/html"):
+        if str(path).startswith(WEB) and str(info.get("mimetype")).startswith("text/html"):
             kind = fs.FileType.Directory
         times = [info.get(key) for key in ("mtime", "LastModified", "last_modified")]
         when = next((time for time in times if time is not None and not isinstance(time, str)), None)
