@@ -32,6 +32,9 @@ _LEAST_SLICES = 12
 _SMALL_SLICE = 16 * 2**20
 """decoded bytes below which cutting finer costs more than it gains"""
 
+_COLUMNS_A_FIXED_ONE = 10
+"""features that a slice has for each output and weight it reads, if the budget allows: those are read by every slice"""
+
 _STREAM_COLUMNS = 8
 """columns of a slice that is streamed: each holds some megabytes of pages"""
 
@@ -155,7 +158,7 @@ def make_plan(
         budget,
         tuple(
             tuple(
-                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, fixed=fixed))
+                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, selection=selection))
                 for number, pieces in enumerate(spans)
             )
             for start, stop in blocks
@@ -234,11 +237,13 @@ def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tupl
 
 
 def _slices(
-    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, fixed: int
+    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, selection: Selection
 ) -> Iterator[Slice]:
     """The columns ``start`` to ``stop`` of a span, in slices of about ``size`` bytes and never more than ``budget``."""
     rows = sum(sum(piece.rows) for piece in pieces)
-    width, batch_rows = size // (_VALUE * rows) - fixed, None
+    fixed = fixed_columns(selection)
+    least = _COLUMNS_A_FIXED_ONE * (len(selection.outputs) + (selection.weight is not None))
+    width, batch_rows = max(size // (_VALUE * rows) - fixed, min(least, budget // (_VALUE * rows) - fixed)), None
     if width < 1:
         if _VALUE * rows * (1 + fixed) <= budget:
             width = 1
