@@ -75,7 +75,7 @@ def locate(
         if isinstance(error, FileNotFoundError):
             raise LakeError(f"{shown} does not exist: {error}; check bucket and path") from None
         kind = ReadError if may_pass(error) else LakeError
-        raise kind(f"{shown} cannot be reached: {error}; check address and credentials") from None
+        raise kind(f"{shown} cannot be reached: {error}; check address, credentials and storage options") from None
     if table_version is not None and found.table is None:
         raise UsageError(
             f"version {table_version} was asked for, but {found.name} is neither a Delta Lake nor an Iceberg table"

@@ -6,6 +6,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from io import UnsupportedOperation
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
 from excir_dask.lake.table import Deleted, Stored, as_stored
+from excir_dask.lake.troubles import public
 
 _FOOTER_THREADS = 16
 
@@ -132,6 +134,7 @@ def check_unchanged(snapshot: Snapshot) -> None:
 
 
 def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
+    shown = public(path)
     advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
     try:
         with location.filesystem.open_input_file(path) as source:
@@ -140,14 +143,16 @@ def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[
         return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
     except PermissionError as error:
         raise LakeError(
-            f"no permission to read {path}; ask for read access to it or leave it out with a glob"
+            f"no permission to read {shown}; ask for read access to it or leave it out with a glob"
         ) from error
     except FileNotFoundError as error:
-        raise LakeChangedError(f"{path} was removed while the lake was listed; run again") from error
+        raise LakeChangedError(f"{shown} was removed while the lake was listed; run again") from error
+    except UnsupportedOperation as error:
+        raise LakeError(f"{shown} cannot be read: {error}") from None
     except (ValueError, NotImplementedError) as error:  # pyarrow's own, or a column name that is not UTF-8
-        raise LakeError(f"{path} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
+        raise LakeError(f"{shown} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
     except OSError as error:  # a broken connection may pass; a broken footer may raise the same
-        raise ReadError(f"{path} ({size} bytes) cannot be read: {error}; {advice}") from error
+        raise ReadError(f"{shown} ({size} bytes) cannot be read: {error}; {advice}") from error
 
 
 def _partition_keys(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import UsageError
-from excir_dask.lake.troubles import public, said, translated
+from excir_dask.lake.troubles import may_pass, public, said, translated, whole_files_only
 
 T = TypeVar("T")
 
@@ -23,6 +23,9 @@ PACKAGES = {
 """what fsspec needs to open a scheme"""
 
 WEB = ("http://", "https://")
+
+_GOOGLE_SECONDS = 60
+"""for which Google's client tries again what fails"""
 
 
 def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple[fs.FileSystem, str]:
@@ -38,7 +41,7 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
     scheme = name.split("://", 1)[0]
     if not storage_options:
         try:
-            return fs.FileSystem.from_uri(_escaped(name))
+            return fs.FileSystem.from_uri(_patient(scheme, _escaped(name)))
         except (pa.ArrowInvalid, NotImplementedError) as error:
             if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
                 raise UsageError(f"cannot open {public(name)}: {said(error)}") from None
@@ -47,7 +50,7 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
             if scheme not in ("hdfs", "viewfs"):
                 raise
             raise UsageError(
-                f"cannot open {scheme}:// locations: {said(error)}; they need Java and Hadoop's client here and on every "
+                f"cannot open {scheme}:// locations: {said(error).splitlines()[0]}; they need Java and Hadoop's client here and on every "
                 "worker (JAVA_HOME, HADOOP_HOME and CLASSPATH must be set), or write webhdfs://"
             ) from None
     return _of_fsspec(name, scheme, storage_options)
@@ -76,7 +79,7 @@ class Handler(fs.FSSpecHandler):
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         self.fs.invalidate_cache()  # a listing that is kept would hide that a file has changed
-        return self._careful(lambda: super(Handler, self).get_file_info(paths))
+        return [self._careful(lambda path=path: self._info(path)) for path in paths]  # type: ignore[misc]
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         if selector.base_dir.startswith(WEB):
@@ -88,6 +91,8 @@ class Handler(fs.FSSpecHandler):
         from fsspec.spec import AbstractBufferedFile
 
         file = self._careful(lambda: self.fs.open(path, mode="rb"))
+        if type(file).__name__ == "HTTPStreamFile":
+            raise whole_files_only()
         if isinstance(file, AbstractBufferedFile):
             # what is asked for and nothing else: s3fs would fetch 50 MB where a column has 1 MB
             fetch = file._fetch_range
@@ -107,17 +112,33 @@ class Handler(fs.FSSpecHandler):
         when = next((time for time in times if time is not None and not isinstance(time, str)), None)
         return fs.FileInfo(path, kind, size=info.get("size") if kind == fs.FileType.File else None, mtime=when)
 
+    def _info(self, path: str) -> fs.FileInfo:
+        try:
+            return self._create_file_info(path, self.fs.info(path))
+        except FileNotFoundError as error:
+            reason = error.__cause__
+            if isinstance(reason, Exception) and may_pass(reason):  # a web server that is down is no missing file
+                raise reason from None
+            return fs.FileInfo(path, fs.FileType.NotFound)
+
     def _links(self, folder: str, recursive: bool) -> list[fs.FileInfo]:
         """What a web page links to; pages of servers write '=' and spaces in codes, and have links that sort them."""
         found = self.fs.find(folder, maxdepth=None if recursive else 1)
         paths = sorted({unquote(link) for link in found if "?" not in link and link.rstrip("/") != folder})
-        return super().get_file_info(paths)
+        return [self._info(path) for path in paths]
 
     def _careful(self, action: Callable[[], T]) -> T:
         try:
             return action()
         except Exception as error:
             raise translated(error, self.fs.storage_options) from None
+
+
+def _patient(scheme: str, url: str) -> str:
+    """Google's client tries for 15 minutes by itself; here what fails is tried again in other ways."""
+    if scheme not in ("gs", "gcs") or "retry_limit_seconds=" in url:
+        return url
+    return f"{url}{'&' if re.search(r'[?][a-z_]+=', url) else '?'}retry_limit_seconds={_GOOGLE_SECONDS}"
 
 
 def _escaped(url: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from io import UnsupportedOperation
 from typing import Any
 
 _DENIED = (
@@ -17,8 +18,8 @@ _DENIED = (
 )
 _MISSING = r"No_?Such_?Bucket|NoSuchKey|NoSuchContainer|ResourceNotFound|ContainerNotFound"
 _PASSING = (
-    r"Timeout|timed out|Connection|Disconnected|Incomplete|SLOW_?DOWN|Throttl|TooManyRequests|Service_?Unavailable"
-    r"|Internal_?(Error|Failure)|curlCode|Network|Payload|\b(429|500|502|503|504)\b"
+    r"Timeout|timed out|Connection|Disconnected|Incomplete|Slow_?Down|Throttl|Too_? ?Many_? ?Requests|Unavailable"
+    r"|Internal_? ?(Server_? ?)?(Error|Failure)|curlCode|Network|Payload|Reduce your request|\b(429|500|502|503|504)\b"
 )
 _LEAST_SECRET = 4
 """characters below which a value is not looked for in messages: it would be found in every other word"""
@@ -28,13 +29,23 @@ def translated(error: Exception, options: Mapping[str, Any] | None = None) -> OS
     """The same as an OSError that says what is to be done about it, without the values of storage options."""
     text = said(error, options)
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
-    if isinstance(error, PermissionError | FileNotFoundError):
+    if isinstance(error, PermissionError | FileNotFoundError | UnsupportedOperation):
         return type(error)(text)
+    if "range requests" in text:
+        return whole_files_only()
     if re.search(_DENIED, f"{names} {text}", re.IGNORECASE):
         return PermissionError(text)
     if re.search(_MISSING, f"{names} {text}", re.IGNORECASE):
         return FileNotFoundError(text)
     return ConnectionError(text) if may_pass(error) else OSError(text)
+
+
+def whole_files_only() -> OSError:
+    """What is wrong with a server that sends whole files."""
+    return UnsupportedOperation(
+        "its server does not answer range requests, so that files cannot be read in parts; copy the lake to where they "
+        "can be"
+    )
 
 
 def may_pass(error: Exception) -> bool:
