@@ -150,9 +150,7 @@ def explain(
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
-def plan(
-    lake: str, outputs: Sequence[str], features: str | None, as_json: bool, **options: Any
-) -> None:
+def plan(lake: str, outputs: Sequence[str], features: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run over LAKE would read, from the footers alone.
 
     Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.

@@ -43,13 +43,11 @@ def read_delta(name: str, filesystem: fs.FileSystem, root: str, version: int | N
 
 
 @contextmanager
-def _log_at_hand(
-    name: str, filesystem: fs.FileSystem, root: str, version: int | None
-) -> Iterator[tuple[str, int]]:
+def _log_at_hand(name: str, filesystem: fs.FileSystem, root: str, version: int | None) -> Iterator[tuple[str, int]]:
     """The table's folder, or one on this machine with a copy of what its log says of a version; and the newest version.
 
-    deltalake has stores of its own with options of their own; copying the log needs no credentials but the ones that the
-    data are read with. What is copied begins at the last checkpoint before the version.
+    deltalake has stores of its own with options of their own; copying the log needs no credentials but the ones that
+    the data are read with. What is copied begins at the last checkpoint before the version.
     """
     infos = filesystem.get_file_info(fs.FileSelector(f"{root}/{LOG}", recursive=True))
     numbered = {info.path: int(match[1]) for info in infos if (match := re.search(r"/(\d{20})\.[^/]*$", info.path))}
@@ -71,7 +69,9 @@ def _log_at_hand(
         texts = [path.read_text() for path in (Path(folder) / LOG).glob("*.json")]
         if begin or any('"deletionVector"' in text for text in texts):
             found = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
-            _copy(filesystem, root, [i.path for i in found if re.search(r"/deletion_vector_[^/]*\.bin$", i.path)], folder)
+            _copy(
+                filesystem, root, [i.path for i in found if re.search(r"/deletion_vector_[^/]*\.bin$", i.path)], folder
+            )
         yield folder, newest
 
 
@@ -121,8 +121,6 @@ def _deletion_vectors(table: Any, folder: str) -> dict[str, Positions]:
     """Places of deleted rows by relative path."""
     if _VECTORS not in (table.protocol().reader_features or ()):
         return {}
-    if not hasattr(table, "deletion_vectors"):
-        raise LakeError("this table has deletion vectors, which need deltalake 1.5 or newer; pip install -U deltalake")
     found = {}
     for batch in table.deletion_vectors():
         batch = pa.record_batch(batch)

@@ -19,9 +19,7 @@ from excir_dask.lake.table import Key, Positions, Table, TableColumn, TableFile,
 def newest_metadata(name: str, filesystem: fs.FileSystem, root: str) -> str:
     """The metadata file that tells a table's current state, as far as its folder alone can tell."""
     folder = f"{root}/metadata"
-    paths = [
-        info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA)
-    ]
+    paths = [info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA)]
     hint = f"{folder}/version-hint.text"
     if filesystem.get_file_info(hint).type == fs.FileType.File:
         with filesystem.open_input_stream(hint) as source:
@@ -138,8 +136,8 @@ def _check_deletes(name: str, snapshot: Any, io: Any) -> None:
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
             if entry.data_file.content == DataFileContent.EQUALITY_DELETES:
                 raise LakeError(
-                    f"{name} has equality deletes (rows deleted by value, in {entry.data_file.file_path}), which cannot "
-                    "be applied here; rewrite its data files first (rewrite_data_files, OPTIMIZE)"
+                    f"{name} has equality deletes (rows deleted by value, in {entry.data_file.file_path}), which "
+                    "cannot be applied here; rewrite its data files first (rewrite_data_files, OPTIMIZE)"
                 )
 
 

@@ -158,9 +158,7 @@ def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
     return tuple(sorted(infos, key=lambda info: info.path))
 
 
-def _from_table(
-    name: str, filesystem: fs.FileSystem, root: str, metadata: str | None, version: int | None
-) -> Location:
+def _from_table(name: str, filesystem: fs.FileSystem, root: str, metadata: str | None, version: int | None) -> Location:
     """The files that a table's log names: its folder may also hold files of deleted rows."""
     shown = public(name)
     if metadata is None and _table_kind(filesystem, root) == DELTA:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,9 @@ class OpenFiles:
     def _give_back(self, path: str, file: pq.ParquetFile) -> None:
         with self._lock:
             self._idle[id(file)] = (path, file)
-            while len(self._idle) > _IDLE_FILES or sum(_chunks(f.metadata) for _, f in self._idle.values()) > _IDLE_CHUNKS:
+            while (
+                len(self._idle) > _IDLE_FILES or sum(_chunks(f.metadata) for _, f in self._idle.values()) > _IDLE_CHUNKS
+            ):
                 _, (_, oldest) = self._idle.popitem(last=False)
                 oldest.close(force=True)
 
@@ -263,7 +266,7 @@ def naming(piece: Piece) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise LakeChangedError(f"{piece.relative} was removed during the run; run again") from error
-    except (PermissionError, pa.ArrowInvalid) as error:
+    except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
         raise DataError(f"{piece.relative} cannot be read: {error}") from error
     except OSError as error:
         raise ReadError(f"{piece.relative} cannot be read: {error}") from error

@@ -96,8 +96,7 @@ def take_snapshot(location: Location) -> Snapshot:
     if table is None:
         key_types, keys = _partition_keys(location)
         stored = [
-            Stored(schema.remove_metadata(), (), values, ())
-            for (schema, _), values in zip(footers, keys, strict=True)
+            Stored(schema.remove_metadata(), (), values, ()) for (schema, _), values in zip(footers, keys, strict=True)
         ]
     else:
         key_types = table.key_types

@@ -49,8 +49,9 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
         except OSError as error:
             if scheme not in ("hdfs", "viewfs"):
                 raise
+            reason = said(error).splitlines()[0]
             raise UsageError(
-                f"cannot open {scheme}:// locations: {said(error).splitlines()[0]}; they need Java and Hadoop's client here and on every "
+                f"cannot open {scheme}:// locations: {reason}; they need Java and Hadoop's client here and on every "
                 "worker (JAVA_HOME, HADOOP_HOME and CLASSPATH must be set), or write webhdfs://"
             ) from None
     return _of_fsspec(name, scheme, storage_options)
@@ -75,7 +76,7 @@ def _of_fsspec(name: str, scheme: str, storage_options: Mapping[str, Any] | None
 
 
 class Handler(fs.FSSpecHandler):
-    """fsspec for pyarrow: errors are OSErrors, files are read in the ranges asked for, and web folders can be listed."""
+    """fsspec for pyarrow: errors are OSErrors, files are read in the ranges asked for, web folders can be listed."""
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         self.fs.invalidate_cache()  # a listing that is kept would hide that a file has changed

@@ -1,7 +1,7 @@
 """What a store says when something is wrong, in the few kinds that matter: denied, missing, or it may pass.
 
-Stores raise errors of their own packages (botocore, aiohttp, azure, google), most of which are no OSErrors. They are told
-apart by the names of their classes, so that none of those packages is imported for it.
+Stores raise errors of their own packages (botocore, aiohttp, azure, google), most of which are no OSErrors. They are
+told apart by the names of their classes, so that none of those packages is imported for it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def public(name: str) -> str:
     >>> public("https://host/a.parquet?X-Amz-Signature=abc&part=1")
     'https://host/a.parquet?X-Amz-Signature=***&part=1'
     """
-    name = re.sub(r"(?<=://)[^/@\s]+@", "***@", name)
+    # a password may hold slashes, though it should not; a colon before a number is a port
+    name = re.sub(r"(?<=://)(?:[^/@\s]+|[^/@\s:]+:(?!\d+/)[^@\s]+)@", "***@", name)
     hidden = r"([?&][\w-]*(?:key|secret|token|sig|signature|credential|password)[\w-]*=)[^&\s'\"]+"
     return re.sub(hidden, r"\1***", name, flags=re.IGNORECASE)
 

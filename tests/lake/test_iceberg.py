@@ -22,8 +22,8 @@ from excir_dask.errors import LakeError, UsageError
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("sqlalchemy")
-from pyiceberg.catalog.sql import SqlCatalog  # noqa: E402
-from pyiceberg.manifest import (  # noqa: E402
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
@@ -33,12 +33,12 @@ from pyiceberg.manifest import (  # noqa: E402
     ManifestWriterV2,
     write_manifest_list,
 )
-from pyiceberg.partitioning import PartitionField, PartitionSpec  # noqa: E402
-from pyiceberg.schema import Schema  # noqa: E402
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary  # noqa: E402
-from pyiceberg.transforms import IdentityTransform  # noqa: E402
-from pyiceberg.typedef import Record  # noqa: E402
-from pyiceberg.types import DoubleType, LongType, NestedField  # noqa: E402
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import DoubleType, LongType, NestedField
 
 
 def rows(count: int = 60, seed: int = 0, **columns: Any) -> pa.Table:
@@ -114,7 +114,7 @@ def test_a_table_without_rows_is_an_error(catalog):
 def test_two_newest_metadata_files_are_for_the_catalog_to_decide(table):
     newest = max(folder(table).glob("metadata/*.metadata.json"))
     shutil.copy(newest, newest.with_name(newest.name.split("-")[0] + "-other.metadata.json"))
-    with pytest.raises(LakeError, match="2 newest metadata files.*name the one that the catalog points to"):
+    with pytest.raises(LakeError, match=r"2 newest metadata files.*name the one that the catalog points to"):
         snapshot(folder(table))
     same(newest, current(table))
 
@@ -162,7 +162,9 @@ def test_a_partition_value_that_is_not_in_the_files_comes_from_the_metadata(cata
     data = rows(site=np.repeat([1, 2], 30))
     spec = PartitionSpec(PartitionField(source_id=5, field_id=1000, transform=IdentityTransform(), name="site"))
     kinds = [DoubleType(), DoubleType(), DoubleType(), LongType(), LongType()]
-    fields = [NestedField(i, name, kind) for i, (name, kind) in enumerate(zip(data.column_names, kinds, strict=True), 1)]
+    fields = [
+        NestedField(i, name, kind) for i, (name, kind) in enumerate(zip(data.column_names, kinds, strict=True), 1)
+    ]
     table = catalog.create_table("lake.hive", Schema(*fields), partition_spec=spec)
     paths = []
     for site in (1, 2):
@@ -311,9 +313,10 @@ def test_positional_deletes_do_not_count(merged_on_read):
 
 def test_fingerprints_tell_deleted_rows_apart(merged_on_read):
     table, _ = merged_on_read
-    assert snapshot(folder(table)).fingerprint != snapshot(
-        folder(table), table_version=table.current_snapshot().snapshot_id
-    ).fingerprint
+    assert (
+        snapshot(folder(table)).fingerprint
+        != snapshot(folder(table), table_version=table.current_snapshot().snapshot_id).fingerprint
+    )
 
 
 def test_equality_deletes_are_refused_with_what_to_do(table):

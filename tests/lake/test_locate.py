@@ -227,7 +227,7 @@ def test_a_part_of_a_tables_folder_is_refused(lake, inside):
 
 
 def test_a_version_of_what_is_no_table_is_wrong_usage(lake):
-    with pytest.raises(UsageError, match="version 3 was asked for, but .*lake is neither"):
+    with pytest.raises(UsageError, match=r"version 3 was asked for, but .*lake is neither"):
         locate(lake, table_version=3)
 
 

@@ -175,15 +175,12 @@ def test_scores_of_a_partitioned_lake_are_those_of_the_local_copy(wide, port):
         ((503, "SlowDown"), ReadError, "cannot be reached"),
     ],
 )
-def test_what_a_store_refuses_is_told_from_what_may_pass(local, counter, kind, fault, error, message):
-    fewer = {"config_kwargs": {"retries": {"max_attempts": 1}}} if kind == "fsspec" else {}
+def test_what_a_store_refuses_is_told_from_what_may_pass(local, counter, kind, fault, error, message, monkeypatch):
+    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
     counter.fault = fault
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(LakeError, match=message) as caught:
-        if kind == "fsspec":
-            patch.setattr("s3fs.core.S3FileSystem.retries", 1, raising=False)
-            locate("s3://store/lake", {**options(counter.port), **fewer})
-        else:
-            locate(pyarrow_url("lake", counter.port))
+    lake, storage = ("s3://store/lake", options(counter.port)) if kind == "fsspec" else (None, None)
+    with pytest.raises(LakeError, match=message) as caught:
+        locate(lake or pyarrow_url("lake", counter.port), storage)
     assert type(caught.value) is error
     assert caught.value.exit_code == (75 if error is ReadError else 3)
 

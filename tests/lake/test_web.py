@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lakes import cir, found, numbers, snapshot, write
+from lakes import cir, found, numbers, write
 from stores import web
 
 from excir_dask.errors import LakeError, ReadError, UsageError
@@ -38,7 +38,10 @@ def test_single_files_of_the_web_need_no_folder(folder):
 
 
 def test_a_server_without_ranges_is_named(folder):
-    with web(folder, ranges=False) as address, pytest.raises(LakeError, match=r"part 0.parquet cannot be read: its server does not answer range"):
+    with (
+        web(folder, ranges=False) as address,
+        pytest.raises(LakeError, match=r"part 0.parquet cannot be read: its server does not answer range"),
+    ):
         cir(f"{address}/lake")
 
 
@@ -81,4 +84,6 @@ def test_a_google_store_that_is_down_is_not_waited_for(monkeypatch):
 
 
 def test_what_is_shown_of_a_url_has_no_credentials():
+    assert public("s3://key:se/cr+et@bucket/lake") == "s3://***@bucket/lake"
+    assert public("http://host:80/a@b/c") == "http://host:80/a@b/c"
     assert public("https://u:p@host/x?sig=abc%3D&se=2026&token=t") == "https://***@host/x?sig=***&se=2026&token=***"
