@@ -46,7 +46,7 @@ def table(tmp_path: Path) -> Path:
 
 def current(path: Path, version: int | None = None) -> pd.DataFrame:
     """The rows as deltalake itself reads them."""
-    return pa.table(DeltaTable(path, version=version).scan().read_all()).to_pandas()
+    return DeltaTable(path, version=version).to_pyarrow_table().to_pandas()
 
 
 def same(lake: Any, frame: pd.DataFrame, **options: Any) -> None:

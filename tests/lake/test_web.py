@@ -8,7 +8,7 @@ from stores import web
 
 from excir_dask.errors import LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
-from excir_dask.lake.troubles import public
+from excir_dask.lake.troubles import public, translated
 
 pytest.importorskip("aiohttp")
 
@@ -81,6 +81,21 @@ def test_a_google_store_that_is_down_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("excir_dask.lake.stores._GOOGLE_SECONDS", 1)
     with pytest.raises(ReadError, match=r"gs://\*\*\*@bucket/lake.*cannot be reached"):
         locate("gs://anonymous@bucket/lake?endpoint_override=127.0.0.1:9&scheme=http")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", PermissionError),
+        ("AWS Error NO_SUCH_BUCKET during ListObjectsV2 operation: The bucket does not exist", FileNotFoundError),
+        ("AWS Error UNKNOWN (HTTP status 503) during HeadObject operation: No response body.", ConnectionError),
+        ("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7, Could not connect", ConnectionError),
+        ("[Errno 16] Service Unavailable", ConnectionError),
+        ("[Errno 22] Bad Request", OSError),
+    ],
+)
+def test_messages_of_stores_are_told_apart(message, kind):
+    assert type(translated(OSError(f"When getting information for key 'x' in bucket 'b': {message}"))) is kind
 
 
 def test_what_is_shown_of_a_url_has_no_credentials():
