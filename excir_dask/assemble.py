@@ -119,4 +119,5 @@ def _source(inputs: Inputs) -> dict[str, Any]:
         "rows": snapshot.rows,
         "bytes": snapshot.size,
         "fingerprint": snapshot.fingerprint,
+        **({} if snapshot.location.table is None else snapshot.location.table.source),
     }

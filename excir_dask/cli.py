@@ -13,6 +13,7 @@ import click
 from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
 from excir_dask.cli_transfer import sweep
 from excir_dask.errors import ExcirError
+from excir_dask.options import lake_options
 from excir_dask.version import __version__
 
 
@@ -33,6 +34,7 @@ def excir() -> None:
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @options(QUESTION, SAMPLE, SCORING, RUNNING)
 @click.option(
     "--checkpoint", metavar="FOLDER",
@@ -49,7 +51,7 @@ def explain(
 ) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
-    LAKE is a folder, a file, a quoted glob or a URL of Parquet files.
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table's folder.
 
     \b
     excir explain lake/ --output pred
@@ -84,14 +86,13 @@ def explain(
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several.")
 @click.option("--features", help="Comma-separated names or patterns; '!name' takes columns away.")
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
 @click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
-def plan(
-    lake: str, outputs: Sequence[str], features: str | None, weights: str | None, budget: str, as_json: bool
-) -> None:
+def plan(lake: str, outputs: Sequence[str], features: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run over LAKE would read, from the footers alone.
 
     Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.
@@ -103,13 +104,7 @@ def plan(
     """
     from excir_dask.survey import survey
 
-    found = survey(
-        lake,
-        outputs=list(outputs),
-        features=names(features),
-        weights=weights,
-        budget=budget,
-    )
+    found = survey(lake, outputs=list(outputs), features=names(features), **options)
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         _fail(found.problem)
@@ -117,6 +112,7 @@ def plan(
 
 @excir.command()
 @click.argument("lake")
+@lake_options
 @click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
 @click.option("--out", type=click.Path(), required=True, help="File of the model: a name that ends .ubj or .json.")
 @click.option("--overwrite", is_flag=True, help="Replace a model that is already there.")

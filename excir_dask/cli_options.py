@@ -8,35 +8,9 @@ from typing import Any, TypeVar
 import click
 
 from excir_dask.errors import UsageError
+from excir_dask.options import Fraction, Groups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Groups(click.ParamType):
-    """NAME=a,b,c"""
-
-    name = "NAME=a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[str]]:
-        name, equals, members = value.partition("=")
-        names = [member.strip() for member in members.split(",") if member.strip()]
-        if not equals or not name or not names:
-            self.fail(f"'{value}' is not of the form NAME=a,b,c", param, ctx)
-        return name.strip(), names
-
-
-class Fraction(click.ParamType):
-    """A number, or auto."""
-
-    name = "FLOAT|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value == "auto":
-            return "auto"
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
 
 
 QUESTION = (

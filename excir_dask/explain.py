@@ -19,9 +19,9 @@ from excir_dask.growth import Goal, grow
 from excir_dask.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
 from excir_dask.kernels.centers import LEVELS
 from excir_dask.lake.frames import is_pandas
-from excir_dask.lake.locate import filesystem_of
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.sample import Sample
+from excir_dask.lake.stores import filesystem_of
 from excir_dask.tables import RANK_BY
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def explain(
     cluster: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    table_version: int | None = None,
     progress: bool | None = None,
 ) -> Explanation:
     """Score every feature of a lake by its co-movement with a model's output.
@@ -66,7 +67,8 @@ def explain(
     Parameters
     ----------
     lake : path, URL, glob, list of files, or a pandas or dask DataFrame
-        Parquet files. Whatever begins with ``_`` or ``.`` is left out; Hive partition keys are columns.
+        Parquet files, or the folder of a Delta Lake or Iceberg table. Whatever begins with ``_`` or ``.`` is left out;
+        Hive partition keys are columns.
     output : str, list of str, or mapping class -> column
         Column or columns with the model's output (margins rather than probabilities or labels).
     model : file or object
@@ -122,7 +124,10 @@ def explain(
         Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
         from there after it was ended in any way, and gives the same result to the byte.
     storage_options : mapping, optional
-        For fsspec filesystems.
+        For fsspec filesystems; their values are never shown or saved.
+    table_version : int, optional
+        Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
+        one of the whole run.
     progress : bool, optional
         Show progress bars; by default where standard error is a terminal.
 
@@ -155,6 +160,7 @@ def explain(
         lake, outputs,
         features=features, weights=weights, indicators=categoricals == "indicators",
         sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
+        table_version=table_version,
     )  # fmt: skip
     wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
     settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)

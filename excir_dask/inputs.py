@@ -89,9 +89,12 @@ def prepare(
     sample: Sample,
     budget: int,
     storage_options: Mapping[str, Any] | None,
+    table_version: int | None = None,
 ) -> Inputs:
     """Take stock of a lake and plan how it is read."""
     if is_pandas(lake) or is_dask(lake):
+        if table_version is not None:
+            raise UsageError(f"version {table_version} was asked for, but a DataFrame has no versions")
         if sample.by == "row-groups" and sample.fraction < 1.0:
             raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
         columns = frame_columns(lake)
@@ -102,7 +105,7 @@ def prepare(
         return Inputs(lake, outputs, sample, plan, _layout(None, selection, sample), frames, None)
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
-    snapshot = take_snapshot(locate(lake, storage_options))
+    snapshot = take_snapshot(locate(lake, storage_options, table_version))
     columns = describe_columns(snapshot)
     selection = _select(columns, outputs, weights, features, indicators)
     if snapshot.rows == 0:

@@ -23,6 +23,8 @@ class Survey:
     """A lake and the plan for it."""
 
     lake: str
+    table: dict[str, Any] | None
+    """kind and version of a table; None for plain files"""
     files: int
     row_groups: int
     rows: int
@@ -45,6 +47,7 @@ class Survey:
     def __str__(self) -> str:
         lines = [
             f"lake      {self.lake}",
+            *([f"table     {self.table['table']}, version {self.table['version']}"] if self.table else []),
             f"files     {self.files:,} ({_size(self.bytes)}, {self.row_groups:,} row groups)",
             f"rows      {self.rows:,}",
             f"columns   {self.columns:,}, of which {self.features:,} can be explained",
@@ -70,9 +73,10 @@ def survey(
     weights: str | None = None,
     budget: int | str = "128MiB",
     storage_options: Mapping[str, Any] | None = None,
+    table_version: int | None = None,
 ) -> Survey:
     """Plan a run without reading data. What would stop the run is part of the answer, not an error."""
-    snapshot = take_snapshot(locate(lake, storage_options))
+    snapshot = take_snapshot(locate(lake, storage_options, table_version))
     columns = describe_columns(snapshot)
     selection = plan = None
     problem: LakeError | None = None
@@ -87,6 +91,7 @@ def survey(
     usable = [column for column in columns.values() if column.unusable is None and not column.conflicts]
     return Survey(
         lake=snapshot.location.name,
+        table=None if snapshot.location.table is None else snapshot.location.table.source,
         files=len(snapshot.files),
         row_groups=sum(len(file.row_groups) for file in snapshot.files),
         rows=snapshot.rows,

@@ -48,7 +48,8 @@ ALLOWED = {
     "survey": {"lake", "inputs"},
     "training": {"lake", "graph", "clusters", "inputs", "version"},
     "demo": {"explain", "explanation", "display", "training"},
-    "cli_options": {"grouping"},
+    "options": set(),
+    "cli_options": {"grouping", "options"},
     "cli_transfer": {"cli_options", "folders", "training", "transfer"},
     "cli": {
         "cli_options",
@@ -60,6 +61,7 @@ ALLOWED = {
         "training",
         "demo",
         "transfer",
+        "options",
         "version",
     },
     "__main__": {"cli"},

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.pieces import Coded, OpenFiles
+from excir_dask.lake.arrays import Coded
+from excir_dask.lake.pieces import OpenFiles
 from excir_dask.lake.sample import Sample
+from excir_dask.lake.table import Deleted
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -89,6 +91,12 @@ class RowPlace:
     start: int
     """first row, in the row group"""
     rows: int
+    deleted: Deleted | None = None
+    """rows of the row group that do not count"""
+
+    def live(self) -> Mask | None:
+        """Which of the rows count; None: all."""
+        return None if self.deleted is None else ~self.deleted.mask(self.start, self.rows)
 
 
 @dataclass(frozen=True)
@@ -149,10 +157,14 @@ class Block:
 
 
 def kept(layout: Layout, places: Sequence[RowPlace]) -> Mask | None:
-    """Which rows are in the sample; None: all."""
-    if layout.sample.everything:
+    """Which rows are in the sample; None: all. Rows that their table has deleted never are."""
+    if layout.sample.everything and all(place.deleted is None for place in places):
         return None
-    return np.concatenate([layout.sample.keep(p.part, p.row_group, p.rows, p.start) for p in places])
+    parts = []
+    for p in places:
+        part, live = layout.sample.keep(p.part, p.row_group, p.rows, p.start), p.live()
+        parts.append(part if live is None else part & live)
+    return np.concatenate(parts)
 
 
 def make_block(
@@ -179,7 +191,7 @@ def make_block(
             raise DataError(f"column '{layout.weight}' (weights) has negative values, for instance in {where}")
         used = complete & np.isfinite(weights) & (weights > 0)
     counts = RowCounts(
-        read=rows,
+        read=rows - sum(int(np.count_nonzero(~live)) for p in places if (live := p.live()) is not None),
         sampled=int(np.count_nonzero(sampled)),
         without_output=int(np.count_nonzero(sampled) - np.count_nonzero(complete)),
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),

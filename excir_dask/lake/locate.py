@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-import pyarrow as pa
 from pyarrow import fs
 
-from excir_dask.errors import LakeError, UsageError
+from excir_dask.errors import LakeError, ReadError, UsageError
+from excir_dask.lake.stores import WEB, filesystem_of
+from excir_dask.lake.table import Table
+from excir_dask.lake.troubles import may_pass, public, translated
 
 _GLOB = "*?["
+
+DELTA, ICEBERG = "Delta Lake", "Iceberg"
+
+METADATA = ".metadata.json"
+"""how the names of Iceberg's metadata files end"""
 
 
 @dataclass(frozen=True)
@@ -30,16 +35,22 @@ class Location:
     """folder that relative paths start from"""
     files: tuple[fs.FileInfo, ...]
     """in the order of their relative paths"""
+    table: Table | None = None
+    """the version that the files belong to; None for plain files"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", public(self.name))
 
     def relative(self, path: str) -> str:
+        if path.startswith(WEB):  # a signature is none of the file's name, and changes from run to run
+            path = path.partition("?")[0]
         return posixpath.relpath(path, self.root) if self.root else path
 
 
 def locate(
-    lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], storage_options: Mapping[str, Any] | None = None
+    lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    storage_options: Mapping[str, Any] | None = None,
+    table_version: int | None = None,
 ) -> Location:
     """Find the files of a lake.
 
@@ -49,30 +60,41 @@ def locate(
         A folder is searched through; whatever in it begins with ``_`` or ``.`` is left out.
     storage_options : mapping, optional
         Passed to fsspec for URLs (endpoint, anonymous access and so on).
+    table_version : int, optional
+        Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
     """
     names = [os.fspath(lake)] if isinstance(lake, str | os.PathLike) else [os.fspath(item) for item in lake]
     if not names:
         raise UsageError("the list of files is empty; name at least one Parquet file")
     try:
-        if not isinstance(lake, str | os.PathLike):
-            return _from_list(names, storage_options)
-        filesystem, path = filesystem_of(names[0], storage_options)
-        if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
-            return _from_glob(names[0], filesystem, path)
-        return _from_path(names[0], filesystem, path)
-    except PermissionError as error:
-        raise LakeError(f"no permission to list {public(names[0])}: {error}; ask for read access to it") from error
-    except OSError as error:
-        raise LakeError(f"{public(names[0])} cannot be reached: {error}; check address and credentials") from error
+        found = _locate(lake, names, storage_options, table_version)
+    except OSError as given:
+        shown, error = public(names[0]), translated(given, storage_options)
+        if isinstance(error, PermissionError):
+            raise LakeError(f"no permission to list {shown}: {error}; ask for read access, check credentials") from None
+        if isinstance(error, FileNotFoundError):
+            raise LakeError(f"{shown} does not exist: {error}; check bucket and path") from None
+        kind = ReadError if may_pass(error) else LakeError
+        raise kind(f"{shown} cannot be reached: {error}; check address, credentials and storage options") from None
+    if table_version is not None and found.table is None:
+        raise UsageError(
+            f"version {table_version} was asked for, but {found.name} is neither a Delta Lake nor an Iceberg table"
+        )
+    return found
 
 
-def public(name: str) -> str:
-    """A location as it may be shown and saved.
-
-    >>> public("s3://key:secret@bucket/lake")
-    's3://***@bucket/lake'
-    """
-    return re.sub(r"(?<=://)[^/@]+@", "***@", name)
+def _locate(
+    lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    names: Sequence[str],
+    storage_options: Mapping[str, Any] | None,
+    table_version: int | None,
+) -> Location:
+    if not isinstance(lake, str | os.PathLike):
+        return _from_list(names, storage_options)
+    filesystem, path = filesystem_of(names[0], storage_options)
+    if any(mark in path for mark in _GLOB) and filesystem.get_file_info(path).type == fs.FileType.NotFound:
+        return _from_glob(names[0], filesystem, path)
+    return _from_path(names[0], filesystem, path, table_version)
 
 
 def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) -> Location:
@@ -91,13 +113,17 @@ def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) 
     )
 
 
-def _from_path(name: str, filesystem: fs.FileSystem, path: str) -> Location:
+def _from_path(name: str, filesystem: fs.FileSystem, path: str, table_version: int | None) -> Location:
     info = filesystem.get_file_info(path)
+    if info.type == fs.FileType.File and path.endswith(METADATA):
+        return _from_table(name, filesystem, posixpath.dirname(posixpath.dirname(path)), path, table_version)
     if info.type == fs.FileType.File:
         return Location(name, filesystem, posixpath.dirname(path), (info,))
     if info.type == fs.FileType.NotFound:
         raise LakeError(f"{public(name)} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
-    _refuse_table_formats(name, filesystem, path)
+    if _table_kind(filesystem, path) is not None:
+        return _from_table(name, filesystem, path, None, table_version)
+    _check_outside_tables(name, filesystem, path)
     found = [
         child for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True)) if _is_data(child, path)
     ]
@@ -111,6 +137,7 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
 
     stem = pattern[: min(pattern.index(mark) for mark in _GLOB if mark in pattern)]
     root = posixpath.dirname(stem)
+    _check_outside_tables(name, filesystem, f"{root}/x")
     matches = ArrowFSWrapper(filesystem).glob(pattern)
     found = [
         info for info in (filesystem.get_file_info(sorted(matches)) if matches else []) if _is_data(info, root or ".")
@@ -118,39 +145,6 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
     if not found:
         raise LakeError(f"no file matches {public(name)} (names that begin with '_' or '.' are left out)")
     return Location(name, filesystem, root, _ordered(found))
-
-
-def filesystem_of(name: str, storage_options: Mapping[str, Any] | None = None) -> tuple[fs.FileSystem, str]:
-    """The filesystem that a path or URL is on, and its path there."""
-    if "://" not in name:
-        if storage_options:
-            raise UsageError(f"storage options were given but {public(name)} is a local path")
-        return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(name)).replace(os.sep, "/")
-    scheme = name.split("://", 1)[0]
-    if not storage_options:
-        try:
-            return fs.FileSystem.from_uri(_escaped(name))
-        except (pa.ArrowInvalid, NotImplementedError) as error:
-            if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
-                raise UsageError(f"cannot open {public(name)}: {error}") from error
-            # not one of pyarrow's own schemes: fsspec may know it
-    import fsspec
-
-    try:
-        filesystem, path = fsspec.core.url_to_fs(name, **(storage_options or {}))
-    except (ValueError, ImportError) as error:
-        raise UsageError(f"cannot open {scheme}:// locations: {error}") from error
-    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path.rstrip("/")
-
-
-def _escaped(url: str) -> str:
-    """Glob characters are not allowed in a URI; pyarrow decodes them again. A '?' before 'option=' begins the query.
-
-    >>> _escaped("s3://bucket/lake/part-?.parquet?region=eu-west-1")
-    's3://bucket/lake/part-%3F.parquet?region=eu-west-1'
-    """
-    path, query = re.fullmatch(r"(.*?)(\?\w+=.*)?", url, re.DOTALL).groups(default="")  # type: ignore[union-attr]
-    return quote(path, safe="/:%*@=+,&~!$'();") + query
 
 
 def _is_data(info: fs.FileInfo, root: str) -> bool:
@@ -164,17 +158,54 @@ def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
     return tuple(sorted(infos, key=lambda info: info.path))
 
 
-def _refuse_table_formats(name: str, filesystem: fs.FileSystem, path: str) -> None:
-    """A table format's folder also holds files of deleted rows: reading them all would be wrong without a word."""
-    for folder, kind in (("_delta_log", "a Delta Lake"), ("metadata", "an Iceberg")):
-        inside = f"{path}/{folder}"
-        if filesystem.get_file_info(inside).type != fs.FileType.Directory:
-            continue
-        if folder == "metadata" and not any(
-            info.path.endswith(".metadata.json") for info in filesystem.get_file_info(fs.FileSelector(inside))
-        ):
-            continue
-        raise LakeError(
-            f"{public(name)} is {kind} table, whose folder may hold files with deleted rows; "
-            "pass the list of files of the version you want to explain"
-        )
+def _from_table(name: str, filesystem: fs.FileSystem, root: str, metadata: str | None, version: int | None) -> Location:
+    """The files that a table's log names: its folder may also hold files of deleted rows."""
+    shown = public(name)
+    if metadata is None and _table_kind(filesystem, root) == DELTA:
+        from excir_dask.lake.delta import read_delta
+
+        table = read_delta(shown, filesystem, root, version)
+    else:
+        from excir_dask.lake.iceberg import newest_metadata, read_iceberg
+
+        metadata = metadata or newest_metadata(shown, filesystem, root)
+        table = read_iceberg(shown, filesystem, root, metadata, version)
+    if not table.files:
+        raise LakeError(f"version {table.version} of {shown} has no files, so it has no rows")
+    infos = filesystem.get_file_info(sorted(table.files))
+    for info in infos:
+        if info.type != fs.FileType.File:
+            raise LakeError(
+                f"{info.path} belongs to version {table.version} of {shown} but is gone, probably cleaned up since "
+                "(vacuum, expired snapshots); ask for a newer version"
+            )
+    return Location(name, filesystem, root, _ordered(infos), table)
+
+
+def _table_kind(filesystem: fs.FileSystem, path: str) -> str | None:
+    log, metadata = filesystem.get_file_info([f"{path}/_delta_log", f"{path}/metadata"])
+    if log.type == fs.FileType.Directory:
+        return DELTA
+    if metadata.type == fs.FileType.Directory and any(
+        info.path.endswith(METADATA) for info in filesystem.get_file_info(fs.FileSelector(metadata.path))
+    ):
+        return ICEBERG
+    return None
+
+
+def _check_outside_tables(name: str, filesystem: fs.FileSystem, path: str) -> None:
+    """A part of a table's folder may hold deleted rows just as the whole does."""
+    if path.startswith(WEB):
+        return
+    folder = posixpath.dirname(path)
+    while folder not in ("", "/"):
+        try:
+            kind = _table_kind(filesystem, folder)
+        except OSError:  # who may read a folder need not be allowed to look around it
+            return
+        if kind is not None:
+            raise LakeError(
+                f"{public(name)} lies in the folder of the {kind} table {folder}, where files may hold deleted rows; "
+                "name the table's folder, or pass a list of files"
+            )
+        folder = posixpath.dirname(folder)

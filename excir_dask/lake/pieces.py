@@ -6,17 +6,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from io import UnsupportedOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.lake.arrays import Coded, as_codes, as_float64, as_matrix, without_decimals
 from excir_dask.lake.plan import Piece
 
 Floats = NDArray[np.float64]
@@ -32,15 +32,6 @@ _IDLE_FILES = 16
 
 _IDLE_CHUNKS = 50_000
 """column chunks that the footers of those files may describe in all: some tens of megabytes"""
-
-
-@dataclass(frozen=True)
-class Coded:
-    """A column of categories over some rows."""
-
-    codes: NDArray[np.int32]
-    """(rows,) place in ``values``; -1 where there is none"""
-    values: tuple[str, ...]
 
 
 class OpenFiles:
@@ -63,6 +54,7 @@ class OpenFiles:
         self._lock = threading.Lock()
         self._meter = threading.local()
         self._idle: OrderedDict[int, tuple[str, pq.ParquetFile]] = OrderedDict()
+        self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
         return OpenFiles, (self._vectors, self._categoricals)
@@ -71,7 +63,7 @@ class OpenFiles:
     def stream(self, piece: Piece, filesystem: fs.FileSystem) -> Iterator[PieceReader]:
         """A reader of a piece for batches of many columns: with small buffers, and not kept open."""
         with naming(piece):
-            file = _open(piece, filesystem, self._categoricals, _STREAM_BUFFER)
+            file = _open(piece, filesystem, self._categoricals, None, _STREAM_BUFFER)
         try:
             _check_row_groups(piece, file.metadata)
             yield PieceReader(piece, file, self._vectors, self._count)
@@ -87,10 +79,11 @@ class OpenFiles:
         """A reader of a piece. After an error its file is closed, not kept.
 
         Only local files are kept: one of an object store holds the chunks that it fetched last until it is closed,
-        62 MB for 4 million rows of two columns.
+        62 MB for 4 million rows of two columns. Of those the footer is kept, which is 64 kB or more to fetch.
         """
         with naming(piece):
-            file = self._take(piece.path) or _open(piece, filesystem, self._categoricals)
+            footer = self._footers.get(piece.path)
+            file = self._take(piece.path) or _open(piece, filesystem, self._categoricals, footer)
         try:
             _check_row_groups(piece, file.metadata)
             yield PieceReader(piece, file, self._vectors, self._count)
@@ -100,6 +93,7 @@ class OpenFiles:
         if isinstance(filesystem, fs.LocalFileSystem):
             self._give_back(piece.path, file)
         else:
+            self._keep_footer(piece.path, file.metadata)
             file.close(force=True)
 
     @property
@@ -113,6 +107,7 @@ class OpenFiles:
     def close(self) -> None:
         """Close what nobody has borrowed."""
         with self._lock:
+            self._footers.clear()
             while self._idle:
                 self._idle.popitem()[1][1].close(force=True)
 
@@ -126,9 +121,18 @@ class OpenFiles:
     def _give_back(self, path: str, file: pq.ParquetFile) -> None:
         with self._lock:
             self._idle[id(file)] = (path, file)
-            while len(self._idle) > _IDLE_FILES or sum(map(_chunks, self._idle.values())) > _IDLE_CHUNKS:
+            while (
+                len(self._idle) > _IDLE_FILES or sum(_chunks(f.metadata) for _, f in self._idle.values()) > _IDLE_CHUNKS
+            ):
                 _, (_, oldest) = self._idle.popitem(last=False)
                 oldest.close(force=True)
+
+    def _keep_footer(self, path: str, footer: pq.FileMetaData) -> None:
+        with self._lock:
+            self._footers[path] = footer
+            self._footers.move_to_end(path)
+            while sum(map(_chunks, self._footers.values())) > _IDLE_CHUNKS:
+                self._footers.popitem(last=False)
 
 
 class PieceReader:
@@ -146,7 +150,15 @@ class PieceReader:
         self.vectors = vectors
         self.count = count
         self.keys = dict(piece.keys)
+        self.stored = dict(piece.names)
         self.rows = sum(piece.rows)
+
+    def live(self) -> NDArray[np.bool_] | None:
+        """Which rows count: those that no table has deleted; None for all."""
+        if not self.piece.deleted:
+            return None
+        parts = zip(self.piece.deleted, self.piece.rows, strict=True)
+        return ~np.concatenate([np.zeros(n, dtype=bool) if d is None else d.mask(0, n) for d, n in parts])
 
     def read(self, names: Sequence[str]) -> list[Floats]:
         """Columns, and elements of vectors, as float64 arrays."""
@@ -155,8 +167,7 @@ class PieceReader:
     def column(self, name: str) -> pa.ChunkedArray:
         """One column as it is stored, for what is not a number."""
         table = self._table([name])
-        assert table is not None, f"'{name}' is a folder name, not a column"
-        return table.column(name)
+        return pa.chunked_array([pa.repeat(self.keys[name], self.rows)]) if table is None else table.column(name)
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
         """The same for some rows at a time, after how many they are."""
@@ -178,7 +189,7 @@ class PieceReader:
             text = str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
             code, values = 0, (text,)
             return Coded(np.full(self.rows, code, dtype=np.int32), values)
-        return _coded(table.column(name))
+        return as_codes(table.column(name))
 
     def code_batches(self, name: str, rows: int) -> Iterator[Coded]:
         """The same for some rows at a time."""
@@ -188,7 +199,7 @@ class PieceReader:
                 yield Coded(whole.codes[start : start + rows], whole.values)
         else:
             for table in self._tables([name], rows):
-                yield _coded(table.column(name))
+                yield as_codes(table.column(name))
 
     def frames(self, names: Sequence[str], rows: int) -> Iterator[Any]:
         """pandas DataFrames of some rows at a time, of the types that the files have."""
@@ -196,7 +207,7 @@ class PieceReader:
 
         for table in self._tables(names, rows):
             plain = [name for name in names if name not in self.vectors and name not in self.keys]
-            found = dict(_without_decimals(table.select(plain)).to_pandas().items())
+            found = dict(without_decimals(table.select(plain)).to_pandas().items())
             elements = [name for name in names if name in self.vectors]
             found |= dict(zip(elements, self._arrays(elements, table, table.num_rows), strict=True))
             found |= {name: np.full(table.num_rows, self.keys[name]) for name in names if name in self.keys}
@@ -227,16 +238,25 @@ class PieceReader:
         inside = self._inside(names)
         if not inside:
             return None
-        self._meter(inside)
+        stored = [self.stored.get(name, name) for name in inside]
+        self._meter(stored)
         with naming(self.piece):
-            return self.file.read_row_groups(list(self.piece.row_groups), columns=inside, use_threads=False)
+            table = self.file.read_row_groups(list(self.piece.row_groups), columns=stored, use_threads=False)
+        return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        groups, inside = list(self.piece.row_groups), self._inside(names)
+        groups, inside = list(self.piece.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
         self._meter(inside)
         with naming(self.piece):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
-                yield pa.Table.from_batches([batch])
+                yield self._renamed(pa.Table.from_batches([batch]))
+
+    def _renamed(self, table: pa.Table) -> pa.Table:
+        """With the columns' names in the lake, where the file has others."""
+        if not self.stored:
+            return table
+        names = {stored: name for name, stored in self.stored.items()}
+        return table.rename_columns([names.get(name, name) for name in table.column_names])
 
     def _arrays(self, names: Sequence[str], table: pa.Table | None, rows: int) -> list[Floats]:
         found = []
@@ -247,10 +267,10 @@ class PieceReader:
             elif name in self.vectors:
                 column, element = self.vectors[name]
                 if column not in vectors:
-                    vectors[column] = _matrix(table.column(column))
+                    vectors[column] = as_matrix(table.column(column))
                 found.append(vectors[column][element])
             else:
-                found.append(_float64(table.column(name)))
+                found.append(as_float64(table.column(name)))
         return found
 
 
@@ -261,14 +281,18 @@ def naming(piece: Piece) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise LakeChangedError(f"{piece.relative} was removed during the run; run again") from error
-    except (PermissionError, pa.ArrowInvalid) as error:
+    except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
         raise DataError(f"{piece.relative} cannot be read: {error}") from error
     except OSError as error:
         raise ReadError(f"{piece.relative} cannot be read: {error}") from error
 
 
 def _open(
-    piece: Piece, filesystem: fs.FileSystem, categoricals: Sequence[str], buffer: int = _BUFFER
+    piece: Piece,
+    filesystem: fs.FileSystem,
+    categoricals: Sequence[str],
+    footer: pq.FileMetaData | None,
+    buffer: int = _BUFFER,
 ) -> pq.ParquetFile:
     local = isinstance(filesystem, fs.LocalFileSystem)
     source = filesystem.open_input_file(piece.path)
@@ -278,9 +302,16 @@ def _open(
             raise LakeChangedError(
                 f"{piece.relative} had {piece.size} bytes when the run was planned and has {size} now; run again"
             )
-        inside = [name for name in categoricals if name not in dict(piece.keys)]
+        keys, stored = dict(piece.keys), dict(piece.names)
+        inside = [stored.get(name, name) for name in categoricals if name not in keys]
         # a small read buffer holds one page of a column; object stores need whole chunks in few requests
-        file = pq.ParquetFile(source, pre_buffer=not local, buffer_size=buffer if local else 0, read_dictionary=inside)
+        file = pq.ParquetFile(
+            source,
+            metadata=footer,
+            pre_buffer=not local,
+            buffer_size=buffer if local else 0,
+            read_dictionary=inside,
+        )
     except BaseException:
         source.close()
         raise
@@ -293,52 +324,5 @@ def _check_row_groups(piece: Piece, metadata: pq.FileMetaData) -> None:
             raise LakeChangedError(f"{piece.relative} has other row groups than when the run was planned; run again")
 
 
-def _chunks(idle: tuple[str, pq.ParquetFile]) -> int:
-    metadata = idle[1].metadata
+def _chunks(metadata: pq.FileMetaData) -> int:
     return int(metadata.num_columns * metadata.num_row_groups)
-
-
-def _float64(column: pa.ChunkedArray) -> Floats:
-    if pt.is_null(column.type):
-        return np.full(len(column), np.nan)
-    if not pt.is_float64(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    if column.num_chunks == 1 and column.null_count == 0:
-        return column.chunk(0).to_numpy()
-    return column.to_numpy()
-
-
-def _matrix(column: pa.ChunkedArray) -> Floats:
-    """A vector column as (elements, rows), NaN in the rows that have no vector."""
-    size = column.type.list_size
-    parts = []
-    for chunk in column.chunks:
-        # the values behind a null are there and must be kept: flatten() would move the rows behind it forward
-        values = chunk.values.slice(chunk.offset * size, len(chunk) * size)
-        part = _float64(pa.chunked_array([values])).reshape(len(chunk), size)
-        if chunk.null_count:
-            part = np.where(chunk.is_null().to_numpy(zero_copy_only=False)[:, None], np.nan, part)
-        parts.append(part.T)
-    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((size, 0))
-
-
-def _without_decimals(table: pa.Table) -> pa.Table:
-    """Decimals as float64: in pandas they would be Python objects that do not add to floats."""
-    for i, field in enumerate(table.schema):
-        if pt.is_decimal(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(pa.float64(), safe=False))
-    return table
-
-
-def _coded(column: pa.ChunkedArray) -> Coded:
-    if not pt.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    joined = column.unify_dictionaries().combine_chunks()
-    chunk = joined if isinstance(joined, pa.DictionaryArray) else joined.chunk(0)
-    codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    values = chunk.dictionary.to_pylist()
-    if None in values:  # a dictionary may hold a null as one of its values
-        codes = np.where(np.array([value is None for value in values])[codes] & (codes >= 0), -1, codes).astype(
-            np.int32
-        )
-    return Coded(codes, tuple(str(value) for value in values))

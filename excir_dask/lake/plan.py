@@ -17,6 +17,7 @@ from excir_dask.errors import UsageError
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
+from excir_dask.lake.table import Deleted
 
 DEFAULT_BUDGET = 128 * 2**20
 """decoded bytes of one slice"""
@@ -32,6 +33,9 @@ _LEAST_SLICES = 12
 
 _SMALL_SLICE = 16 * 2**20
 """decoded bytes below which cutting finer costs more than it gains"""
+
+_COLUMNS_A_FIXED_ONE = 10
+"""features that a slice has for each output and weight it reads, if the budget allows: those are read by every slice"""
 
 _STREAM_COLUMNS = 8
 """columns of a slice that is streamed: each holds some megabytes of pages"""
@@ -52,7 +56,16 @@ class Piece:
     rows: tuple[int, ...]
     """of each of those row groups"""
     keys: tuple[tuple[str, float | str | None], ...]
-    """values of the Hive partition keys that the run uses; text where they are categories"""
+    """values that all rows have, of the columns that the run uses; text where they are categories"""
+    names: tuple[tuple[str, str], ...] = ()
+    """column -> its name inside the file, where that is another"""
+    deleted: tuple[Deleted | None, ...] = ()
+    """rows of each of those row groups that do not count; empty where all do"""
+
+    @property
+    def live(self) -> int:
+        """rows that count"""
+        return sum(self.rows) - sum(each.count for each in self.deleted if each is not None)
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,11 @@ class Slice:
     first_row: int = 0
     """of the part, for frames"""
 
+    @property
+    def live(self) -> int:
+        """rows that no table has deleted"""
+        return sum(piece.live for piece in self.pieces) if self.pieces else self.rows
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -90,7 +108,7 @@ class Plan:
     @property
     def rows(self) -> int:
         """of the lake, 0 where only reading it tells (a dask DataFrame)"""
-        return sum(slices[0].rows for slices in self.blocks[0])
+        return sum(slices[0].live for slices in self.blocks[0])
 
     def slices(self) -> Iterator[Slice]:
         for block in self.blocks:
@@ -142,7 +160,7 @@ def make_plan(
         budget,
         tuple(
             tuple(
-                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, fixed=fixed))
+                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, selection=selection))
                 for number, pieces in enumerate(spans)
             )
             for start, stop in blocks
@@ -193,7 +211,9 @@ def _spans(
     for file, kept in zip(snapshot.files, groups, strict=True):
         keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in used)
         for group in _runs(file, most_rows, kept):
-            piece = Piece(file.path, file.relative, file.size, group, tuple(file.row_groups[g] for g in group), keys)
+            rows = tuple(file.row_groups[g] for g in group)
+            deleted = tuple(file.deleted[g] for g in group) if file.deleted else ()
+            piece = Piece(file.path, file.relative, file.size, group, rows, keys, file.names, deleted)
             room = most_rows - sum(sum(other.rows) for other in pending)
             if pending and (sum(piece.rows) > room or len(pending) >= SPAN_FILES):
                 yield tuple(pending)
@@ -204,11 +224,11 @@ def _spans(
 
 
 def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tuple[int, ...]]:
-    """Row groups of a file that fit together; empty ones and those outside the sample are passed over."""
+    """Row groups of a file that fit together; those without a row that counts or outside the sample are passed over."""
     run: list[int] = []
     rows = 0
     for number, count in enumerate(file.row_groups):
-        if count == 0 or number not in kept:
+        if file.live[number] == 0 or number not in kept:
             continue
         if run and rows + count > most_rows:
             yield tuple(run)
@@ -220,11 +240,13 @@ def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tupl
 
 
 def _slices(
-    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, fixed: int
+    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, selection: Selection
 ) -> Iterator[Slice]:
     """The columns ``start`` to ``stop`` of a span, in slices of about ``size`` bytes and never more than ``budget``."""
     rows = sum(sum(piece.rows) for piece in pieces)
-    width, batch_rows = size // (_VALUE * rows) - fixed, None
+    fixed = fixed_columns(selection)
+    least = _COLUMNS_A_FIXED_ONE * (len(selection.outputs) + (selection.weight is not None))
+    width, batch_rows = max(size // (_VALUE * rows) - fixed, min(least, budget // (_VALUE * rows) - fixed)), None
     if width < 1:
         if _VALUE * rows * (1 + fixed) <= budget:
             width = 1

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
+from excir_dask.lake.arrays import Coded
 from excir_dask.lake.blocks import Block, Floats, Layout, RowPlace, Scored, kept, make_block
-from excir_dask.lake.pieces import Coded, PieceReader
+from excir_dask.lake.pieces import PieceReader
 from excir_dask.lake.plan import Slice
 
 _READ_BYTES = 2**20
@@ -79,9 +80,9 @@ def places_of(piece: Slice, rows: int) -> list[RowPlace]:
     if not piece.pieces:
         return [RowPlace(piece.part, 0, piece.first_row, rows)]
     return [
-        RowPlace(part.relative, group, 0, count)
+        RowPlace(part.relative, group, 0, count, deleted)
         for part in piece.pieces
-        for group, count in zip(part.row_groups, part.rows, strict=True)
+        for group, count, deleted in zip(part.row_groups, part.rows, part.deleted or repeat(None), strict=False)
     ]
 
 
@@ -156,7 +157,7 @@ def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: Score
         start = sampled = 0
         for rows, table in reader.batches(names, batch_rows):
             arrays = dict(zip(names, table, strict=True))
-            places = [RowPlace(part.relative, group, start, rows)]
+            places = [RowPlace(part.relative, group, start, rows, part.deleted[0] if part.deleted else None)]
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
             block = _block(layout, places, fixed, columns, (next(batches) for batches in codes), scored, sampled)

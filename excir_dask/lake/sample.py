@@ -66,7 +66,7 @@ class Sample:
         for folder, numbers in folders.items():
             turns: list[tuple[float, str, int, int]] = []
             for number in numbers:
-                filled = [g for g, rows in enumerate(files[number].row_groups) if rows]
+                filled = [g for g, rows in enumerate(files[number].live) if rows]
                 mixed = sorted(filled, key=lambda g: self._draw(files[number].relative, str(g)))
                 start = self._draw(files[number].relative)
                 turns += [((i + start) / len(mixed), files[number].relative, number, g) for i, g in enumerate(mixed)]

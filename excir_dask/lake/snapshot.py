@@ -6,6 +6,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from io import UnsupportedOperation
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,8 @@ import pyarrow.parquet as pq
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
+from excir_dask.lake.table import Deleted, Stored, as_stored
+from excir_dask.lake.troubles import public
 
 _FOOTER_THREADS = 16
 
@@ -33,11 +36,22 @@ class LakeFile:
     schema: int
     """which of the snapshot's schemas it has"""
     keys: tuple[tuple[str, int | float | str | None], ...]
-    """Hive partition keys, from the folders it lies in"""
+    """values that all its rows have: Hive partition keys, from the folders it lies in, or what a table's log says"""
+    names: tuple[tuple[str, str], ...] = ()
+    """column -> its name inside the file, where a table has renamed it since"""
+    deleted: tuple[Deleted | None, ...] = ()
+    """rows of each row group that its table has deleted; empty where none is"""
 
     @property
     def rows(self) -> int:
-        return sum(self.row_groups)
+        return sum(self.live)
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """rows of each row group that count"""
+        if not self.deleted:
+            return self.row_groups
+        return tuple(n - (d.count if d else 0) for n, d in zip(self.row_groups, self.deleted, strict=True))
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,10 @@ class Snapshot:
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(repr((file.relative, file.size, file.modified, file.row_groups, file.schema)).encode())
+            if self.location.table is not None:
+                digest.update(repr((file.names, file.keys, file.deleted)).encode())
+        if self.location.table is not None:
+            digest.update(repr(sorted(self.location.table.source.items())).encode())
         for schema in self.schemas:
             digest.update(str([(field.name, str(field.type)) for field in schema]).encode())
         return digest.hexdigest()
@@ -74,11 +92,22 @@ def take_snapshot(location: Location) -> Snapshot:
     """Read every file's footer, many at a time."""
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         footers = list(pool.map(lambda info: retrying(lambda: _footer(location, info.path, info.size)), location.files))
-    key_types, keys = _partition_keys(location)
+    table = location.table
+    if table is None:
+        key_types, keys = _partition_keys(location)
+        stored = [
+            Stored(schema.remove_metadata(), (), values, ()) for (schema, _), values in zip(footers, keys, strict=True)
+        ]
+    else:
+        key_types = table.key_types
+        stored = [
+            as_stored(table, info.path, schema, row_groups)
+            for info, (schema, row_groups) in zip(location.files, footers, strict=True)
+        ]
     schemas: dict[pa.Schema, int] = {}
     files = []
-    for info, (schema, row_groups), values in zip(location.files, footers, keys, strict=True):
-        number = schemas.setdefault(schema, len(schemas))
+    for info, (_, row_groups), held in zip(location.files, footers, stored, strict=True):
+        number = schemas.setdefault(held.schema, len(schemas))
         files.append(
             LakeFile(
                 path=info.path,
@@ -87,7 +116,9 @@ def take_snapshot(location: Location) -> Snapshot:
                 modified=info.mtime_ns or 0,
                 row_groups=row_groups,
                 schema=number,
-                keys=values,
+                keys=held.keys,
+                names=held.names,
+                deleted=held.deleted,
             )
         )
     return Snapshot(location, tuple(files), tuple(schemas), key_types)
@@ -102,22 +133,25 @@ def check_unchanged(snapshot: Snapshot) -> None:
 
 
 def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
+    shown = public(path)
     advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
     try:
         with location.filesystem.open_input_file(path) as source:
             metadata = pq.read_metadata(source)
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        schema = metadata.schema.to_arrow_schema()
         return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
     except PermissionError as error:
         raise LakeError(
-            f"no permission to read {path}; ask for read access to it or leave it out with a glob"
+            f"no permission to read {shown}; ask for read access to it or leave it out with a glob"
         ) from error
     except FileNotFoundError as error:
-        raise LakeChangedError(f"{path} was removed while the lake was listed; run again") from error
+        raise LakeChangedError(f"{shown} was removed while the lake was listed; run again") from error
+    except UnsupportedOperation as error:
+        raise LakeError(f"{shown} cannot be read: {error}") from None
     except (ValueError, NotImplementedError) as error:  # pyarrow's own, or a column name that is not UTF-8
-        raise LakeError(f"{path} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
+        raise LakeError(f"{shown} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
     except OSError as error:  # a broken connection may pass; a broken footer may raise the same
-        raise ReadError(f"{path} ({size} bytes) cannot be read: {error}; {advice}") from error
+        raise ReadError(f"{shown} ({size} bytes) cannot be read: {error}; {advice}") from error
 
 
 def _partition_keys(

@@ -107,13 +107,16 @@ def find_values(pieces: Sequence[Piece], label: str, kind: str, filesystem: fs.F
         files = OpenFiles()
         try:
             with files.borrow(piece, filesystem) as reader:
+                live = reader.live()
                 if kind == "text":
                     column = _texts(reader, label)
+                    column = column if live is None else column.filter(pa.array(live))
                     found = column.unique().drop_null().to_pylist()
-                    return LabelValues(reader.rows, column.null_count, _first(found))
+                    return LabelValues(piece.live, column.null_count, _first(found))
                 (numbers,) = reader.read([label])
+                numbers = numbers if live is None else numbers[live]
                 finite = numbers[np.isfinite(numbers)]
-                return LabelValues(reader.rows, numbers.size - finite.size, _first(np.unique(finite).tolist()))
+                return LabelValues(piece.live, numbers.size - finite.size, _first(np.unique(finite).tolist()))
         finally:
             files.close()
 

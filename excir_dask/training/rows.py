@@ -150,7 +150,9 @@ def _side(reader: PieceReader, recipe: Recipe) -> _Side:
 
     with np.errstate(over="ignore"):
         y = recipe.target.encode(reader).astype(np.float32)
-    sampled = draw(recipe.sample)
+    sampled, live = draw(recipe.sample), reader.live()
+    if live is not None:
+        sampled &= live
     labelled = sampled & np.isfinite(y)
     used, w = labelled, None
     if recipe.weight is not None:
@@ -163,7 +165,7 @@ def _side(reader: PieceReader, recipe: Recipe) -> _Side:
     validation = used & draw(recipe.split) if recipe.split else np.zeros(reader.rows, dtype=bool)
     train = used & ~validation
     counts = Counts(
-        lake=reader.rows,
+        lake=reader.piece.live,
         sampled=int(sampled.sum()),
         without_label=int(sampled.sum() - labelled.sum()),
         without_weight=int(labelled.sum() - used.sum()),

@@ -51,6 +51,7 @@ def train(
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    table_version: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
 ) -> Training:
@@ -94,7 +95,9 @@ def train(
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else all threads of this machine.
     storage_options : mapping, optional
-        For fsspec filesystems.
+        For fsspec filesystems; their values are never shown or saved.
+    table_version : int, optional
+        Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
     progress : bool, optional
         Show progress bars; by default where standard error is a terminal.
     overwrite : bool
@@ -117,7 +120,7 @@ def train(
             f"a lake to train on is a path, a URL, a glob or a list of files, not {type(lake).__name__}; "
             "write it as Parquet files first"
         )
-    snapshot = take_snapshot(locate(lake, storage_options))
+    snapshot = take_snapshot(locate(lake, storage_options, table_version))
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
     spans = whole_rows(snapshot, selection, size, VALUE)
@@ -267,6 +270,7 @@ def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[A
             "rows": snapshot.rows,
             "bytes": snapshot.size,
             "fingerprint": snapshot.fingerprint,
+            **({} if snapshot.location.table is None else snapshot.location.table.source),
         },
         "workers": len(workers),
         "partitions": len(spans),

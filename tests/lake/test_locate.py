@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -200,19 +201,34 @@ def test_a_store_that_cannot_be_listed_is_an_error_that_names_the_lake(lake, err
     assert str(lake) in str(caught.value)
 
 
-def test_a_delta_table_is_refused(lake):
+def test_a_delta_table_is_refused_where_its_log_cannot_be_read(lake, monkeypatch):
+    monkeypatch.setitem(sys.modules, "deltalake", None)
     (lake / "_delta_log").mkdir()
     (lake / "_delta_log" / "00000000000000000000.json").write_text("{}")
-    with pytest.raises(LakeError, match=r"is a Delta Lake table.*list of files"):
+    with pytest.raises(LakeError, match=r"is a Delta Lake table.*excir-dask\[delta\].*list of files"):
         locate(lake)
     assert found([lake / name for name in ALL]) == ALL
 
 
-def test_an_iceberg_table_is_refused(lake):
+def test_an_iceberg_table_is_refused_where_its_metadata_cannot_be_read(lake, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     (lake / "metadata").mkdir()
     (lake / "metadata" / "v1.metadata.json").write_text("{}")
-    with pytest.raises(LakeError, match="is an Iceberg table"):
+    with pytest.raises(LakeError, match=r"is an Iceberg table.*excir-dask\[iceberg\].*list of files"):
         locate(lake)
+
+
+@pytest.mark.parametrize("inside", ["deep", "deep/er", "*.parquet", "deep/*.parquet"])
+def test_a_part_of_a_tables_folder_is_refused(lake, inside):
+    (lake / "_delta_log").mkdir()
+    with pytest.raises(LakeError, match=r"lies in the folder of the Delta Lake table .*lake, where files may hold"):
+        locate(f"{lake}/{inside}")
+    assert found(lake / "deep" / "a.parquet") == ["a.parquet"]
+
+
+def test_a_version_of_what_is_no_table_is_wrong_usage(lake):
+    with pytest.raises(UsageError, match=r"version 3 was asked for, but .*lake is neither"):
+        locate(lake, table_version=3)
 
 
 def test_a_folder_called_metadata_is_not_an_iceberg_table(lake):

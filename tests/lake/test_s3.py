@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lakes import cir, found, numbers, snapshot, write
+from stores import Counter, counting
 
-from excir_dask.errors import LakeError
+from excir_dask import explain
+from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import locate
+from excir_dask.lake.snapshot import check_unchanged
 
 moto_server = pytest.importorskip("moto.server")
 
@@ -108,3 +114,120 @@ def test_what_is_not_in_the_store_is_an_error_that_names_it(local, port):
         locate(pyarrow_url("nothing", port))
     with pytest.raises(LakeError, match="s3://nobucket/lake does not exist"):
         locate("s3://nobucket/lake", options(port))
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
+    """A partitioned lake of 20 columns; the same files are in the bucket ``store``."""
+    from pyarrow import fs
+
+    folder = tmp_path_factory.mktemp("wide") / "wide"
+    for site in (1, 2):
+        data = np.random.default_rng(site).normal(size=(20, 30_000))
+        table = pa.table({f"x{i}": x for i, x in enumerate(data)} | {"pred": data[:3].sum(axis=0)})
+        write(folder / f"site={site}" / f"{site}.parquet", table, row_group_size=10_000)
+    bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
+    bucket.create_dir("store")
+    fs.copy_files(str(folder), "store/wide", source_filesystem=fs.LocalFileSystem(), destination_filesystem=bucket)
+    return folder
+
+
+@pytest.fixture
+def counter(port: int) -> Iterator[Counter]:
+    with counting(port) as counter:
+        yield counter
+
+
+def column_bytes(folder: Path, columns: list[str] | None = None) -> int:
+    """Compressed bytes of some columns' chunks."""
+    footers = [pq.read_metadata(path) for path in folder.rglob("*.parquet")]
+    groups = [footer.row_group(i) for footer in footers for i in range(footer.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return sum(c.total_compressed_size for c in chunks if columns is None or c.path_in_schema in columns)
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+@pytest.mark.parametrize("features", [None, ["x3", "x4", "x11"]])
+def test_a_scan_fetches_the_columns_it_needs_once(wide, counter, kind, features):
+    lake, storage = ("s3://store/wide", options(counter.port)) if kind == "fsspec" else (None, None)
+    found = explain(
+        lake or pyarrow_url("wide", counter.port), output="pred", features=features, storage_options=storage
+    )
+    columns = column_bytes(wide, None if features is None else [*features, "pred"])
+    ends = {path.name: path.stat().st_size - 65536 for path in wide.rglob("*.parquet")}
+    footers = sum(first >= ends[path.rsplit("/", 1)[-1]] for path, first, _ in counter.fetched)
+    assert found.provenance["bytes_read"] == counter.bytes_of_columns(ends) <= 2 * 1.1 * columns
+    assert footers == 3 * len(ends), "once for the plan and once a scan"
+
+
+def test_scores_of_a_partitioned_lake_are_those_of_the_local_copy(wide, port):
+    expected = cir(wide)
+    assert cir(pyarrow_url("wide", port)) == expected
+    assert cir("s3://store/wide", storage_options=options(port)) == expected
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        ((403, "AccessDenied"), LakeError, "no permission to list .*credentials"),
+        ((404, "NoSuchBucket"), LakeError, "does not exist"),
+        ((503, "SlowDown"), ReadError, "cannot be reached"),
+    ],
+)
+def test_what_a_store_refuses_is_told_from_what_may_pass(local, counter, kind, fault, error, message, monkeypatch):
+    if kind == "pyarrow" and error is ReadError:
+        pytest.skip("takes 6 s, as pyarrow tries again by itself; test_web has its message")
+    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
+    counter.fault = fault
+    once = {"config_kwargs": {"retries": {"max_attempts": 1}}}
+    lake, storage = ("s3://store/lake", options(counter.port) | once) if kind == "fsspec" else (None, None)
+    with pytest.raises(LakeError, match=message) as caught:
+        locate(lake or pyarrow_url("lake", counter.port), storage)
+    assert type(caught.value) is error
+    assert caught.value.exit_code == (75 if error is ReadError else 3)
+
+
+def test_missing_credentials_are_no_traceback(local, port, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(LakeError, match="no permission to list s3://store/lake: Unable to locate credentials"):
+        locate("s3://store/lake", {**options(port), "skip_instance_cache": True})
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+def test_an_object_that_was_written_again_is_noticed(local, port, kind):
+    from pyarrow import fs
+
+    store = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
+
+    def put(seed: int) -> None:
+        with store.open_output_stream("store/again/x.parquet") as sink:
+            pq.write_table(numbers(100 * seed, seed=seed), sink)
+
+    put(1)
+    shot = (
+        snapshot("s3://store/again", storage_options=options(port))
+        if kind == "fsspec"
+        else snapshot(pyarrow_url("again", port))
+    )
+    check_unchanged(shot)
+    put(2)
+    with pytest.raises(LakeChangedError, match=r"x\.parquet was changed"):
+        check_unchanged(shot)
+
+
+def test_a_delta_table_in_a_store_needs_no_options_of_its_own(tmp_path, port):
+    deltalake = pytest.importorskip("deltalake")
+    from pyarrow import fs
+
+    deltalake.write_deltalake(tmp_path / "delta", numbers(200))
+    deltalake.DeltaTable(tmp_path / "delta").delete("a > 0")
+    store = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
+    store.create_dir("store")
+    fs.copy_files(str(tmp_path), "store/tables", destination_filesystem=store)
+    expected = cir(tmp_path / "delta")
+    assert cir(pyarrow_url("tables/delta", port)) == expected
+    assert cir("s3://store/tables/delta", storage_options=options(port)) == expected

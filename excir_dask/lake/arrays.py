@@ -1,0 +1,67 @@
+"""From columns as Arrow decodes them to the arrays that scans work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of categories over some rows."""
+
+    codes: NDArray[np.int32]
+    """(rows,) place in ``values``; -1 where there is none"""
+    values: tuple[str, ...]
+
+
+def as_float64(column: pa.ChunkedArray) -> Floats:
+    if pt.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if not pt.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    if column.num_chunks == 1 and column.null_count == 0:
+        return column.chunk(0).to_numpy()
+    return column.to_numpy()
+
+
+def as_matrix(column: pa.ChunkedArray) -> Floats:
+    """A vector column as (elements, rows), NaN in the rows that have no vector."""
+    size = column.type.list_size
+    parts = []
+    for chunk in column.chunks:
+        # the values behind a null are there and must be kept: flatten() would move the rows behind it forward
+        values = chunk.values.slice(chunk.offset * size, len(chunk) * size)
+        part = as_float64(pa.chunked_array([values])).reshape(len(chunk), size)
+        if chunk.null_count:
+            part = np.where(chunk.is_null().to_numpy(zero_copy_only=False)[:, None], np.nan, part)
+        parts.append(part.T)
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((size, 0))
+
+
+def without_decimals(table: pa.Table) -> pa.Table:
+    """Decimals as float64: in pandas they would be Python objects that do not add to floats."""
+    for i, field in enumerate(table.schema):
+        if pt.is_decimal(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.float64(), safe=False))
+    return table
+
+
+def as_codes(column: pa.ChunkedArray) -> Coded:
+    if not pt.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    joined = column.unify_dictionaries().combine_chunks()
+    chunk = joined if isinstance(joined, pa.DictionaryArray) else joined.chunk(0)
+    codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    values = chunk.dictionary.to_pylist()
+    if None in values:  # a dictionary may hold a null as one of its values
+        codes = np.where(np.array([value is None for value in values])[codes] & (codes >= 0), -1, codes).astype(
+            np.int32
+        )
+    return Coded(codes, tuple(str(value) for value in values))

@@ -1,0 +1,88 @@
+"""What a store says when something is wrong, in the few kinds that matter: denied, missing, or it may pass.
+
+Stores raise errors of their own packages (botocore, aiohttp, azure, google), most of which are no OSErrors. They are
+told apart by the names of their classes, so that none of those packages is imported for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from io import UnsupportedOperation
+from typing import Any
+
+_DENIED = (
+    r"NoCredentials|PartialCredentials|CredentialRetrieval|DefaultCredentials|ProfileNotFound|TokenRetrieval"
+    r"|RefreshError|ClientAuthentication|Access_?Denied|Forbidden|Unauthorized|InvalidAccessKeyId|INVALID_ACCESS_KEY_ID"
+    r"|INVALID_CLIENT_TOKEN_ID|Signature_?Does_?Not_?Match|ExpiredToken|Permission_?denied|Anonymous caller|locate cred"
+)
+_MISSING = r"No_?Such_?Bucket|NoSuchKey|NoSuchContainer|ResourceNotFound|ContainerNotFound"
+_PASSING = (
+    r"Timeout|timed out|Connection|Disconnected|Incomplete|Slow_?Down|Throttl|Too_? ?Many_? ?Requests|Unavailable"
+    r"|Internal_? ?(Server_? ?)?(Error|Failure)|curlCode|Network|Payload|Reduce your request|\b(429|500|502|503|504)\b"
+)
+_LEAST_SECRET = 4
+"""characters below which a value is not looked for in messages: it would be found in every other word"""
+
+
+def translated(error: Exception, options: Mapping[str, Any] | None = None) -> OSError:
+    """The same as an OSError that says what is to be done about it, without the values of storage options."""
+    text = said(error, options)
+    names = " ".join(kind.__name__ for kind in type(error).__mro__)
+    if isinstance(error, PermissionError | FileNotFoundError | UnsupportedOperation):
+        return type(error)(text)
+    if "range requests" in text:
+        return whole_files_only()
+    if re.search(_DENIED, f"{names} {text}", re.IGNORECASE):
+        return PermissionError(text)
+    if re.search(_MISSING, f"{names} {text}", re.IGNORECASE):
+        return FileNotFoundError(text)
+    return ConnectionError(text) if may_pass(error) else OSError(text)
+
+
+def whole_files_only() -> OSError:
+    """What is wrong with a server that sends whole files."""
+    return UnsupportedOperation(
+        "its server does not answer range requests, so that files cannot be read in parts; copy the lake to where they "
+        "can be"
+    )
+
+
+def may_pass(error: Exception) -> bool:
+    """Trying again later may help."""
+    names = " ".join(kind.__name__ for kind in type(error).__mro__)
+    return re.search(_PASSING, f"{names} {error}", re.IGNORECASE) is not None
+
+
+def said(error: Exception, options: Mapping[str, Any] | None = None) -> str:
+    """An error's message, or its name if it has none, without credentials."""
+    text = public(str(error) or type(error).__name__)
+    for value in sorted(_texts(options or {}), key=len, reverse=True):
+        if len(value) >= _LEAST_SECRET:
+            text = text.replace(value, "***")
+    return text
+
+
+def public(name: str) -> str:
+    """A location as it may be shown and saved.
+
+    >>> public("s3://key:secret@bucket/lake")
+    's3://***@bucket/lake'
+    >>> public("https://host/a.parquet?X-Amz-Signature=abc&part=1")
+    'https://host/a.parquet?X-Amz-Signature=***&part=1'
+    """
+    # a password may hold slashes, though it should not; a colon before a number is a port
+    name = re.sub(r"(?<=://)(?:[^/@\s]+|[^/@\s:]+:(?!\d+/)[^@\s]+)@", "***@", name)
+    hidden = r"([?&][\w-]*(?:key|secret|token|sig|signature|credential|password)[\w-]*=)[^&\s'\"]+"
+    return re.sub(hidden, r"\1***", name, flags=re.IGNORECASE)
+
+
+def _texts(options: Any) -> Iterator[str]:
+    if isinstance(options, str):
+        yield options
+    elif isinstance(options, Mapping):
+        for value in options.values():
+            yield from _texts(value)
+    elif isinstance(options, list | tuple):
+        for value in options:
+            yield from _texts(value)
