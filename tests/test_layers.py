@@ -22,7 +22,7 @@ ALLOWED = {
     "display": {"explanation", "cells"},
     "folders": set(),
     "explanation": {"folders", "grouping", "kernels", "tables", "display", "report"},
-    "report": {"explanation", "display", "cells", "demo", "transfer"},
+    "report": {"explanation", "display", "cells", "demo", "transfer", "version"},
     "clusters": {"graph"},
     "inputs": {"lake", "outputs", "version"},
     "grouping": {"kernels"},
@@ -47,9 +47,11 @@ ALLOWED = {
     "training": {"lake", "graph", "clusters", "inputs", "version"},
     "demo": {"explain", "explanation", "display", "training"},
     "cli_options": {"grouping"},
+    "cli_report": {"explanation", "folders", "report", "transfer"},
     "cli_transfer": {"cli_options", "folders", "training", "transfer"},
     "cli": {
         "cli_options",
+        "cli_report",
         "cli_transfer",
         "explain",
         "display",
@@ -65,7 +67,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
 }
-HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "dask.dataframe")
+HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "jinja2", "dask.dataframe")
 
 
 def parts() -> dict[str, list[Path]]:

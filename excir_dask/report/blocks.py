@@ -9,12 +9,19 @@ from typing import Any, ClassVar, Literal
 Tone = Literal["good", "bad", "plain"]
 
 
+class Strong(str):
+    """A part of a paragraph that stands out, such as a name."""
+
+    __slots__ = ()
+    strong = True
+
+
 @dataclass(frozen=True)
 class Words:
-    """Paragraphs."""
+    """Paragraphs, each a text or a list of parts."""
 
     kind: ClassVar[str] = "words"
-    paragraphs: Sequence[str]
+    paragraphs: Sequence[str | Sequence[str]]
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
     name_rows(figure, list(table["feature"]), [f"{cir:.3f}" for cir in table["cir"]])
     ticks = [round(0.5 + half * side, 4) for side in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     figure.xaxis.ticker = FixedTicker(ticks=ticks, minor_ticks=[])
-    figure.xaxis.axis_label = "CIR (0.5: no co-movement either way)"
+    figure.xaxis.axis_label = "CIR (0.5: neither way)"
     source = ColumnDataSource(
         {
             "y": list(range(count)),
@@ -97,8 +97,8 @@ def side_by_side(cir: NDArray[np.float64], features: Sequence[str], outputs: Seq
         {
             "x": x.tolist(),
             "y": y.tolist(),
-            "feature": [features[place] for place in y],
-            "output": [outputs[place] for place in x],
+            "feature": [features[place] for place in y.tolist()],
+            "output": [outputs[place] for place in x.tolist()],
             "cir": rounded(scores),
             "text": ["–" if score != score else f"{score:.2f}" for score in scores],
             "colour": [WITH if score >= 0.5 else AGAINST for score in scores],
@@ -129,7 +129,7 @@ def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart
     name_rows(figure, outputs)
     figure.ygrid.grid_line_color = GRID
     figure.ygrid.ticker = FixedTicker(ticks=[place + 0.5 for place in range(rows - 1)], minor_ticks=[])
-    figure.xaxis.axis_label = "CIR: against the output, 0.5 neither, with the output"
+    figure.xaxis.axis_label = "CIR (0.5: neither way)"
     x, y, strip, names, colours = [], [], [], [], []
     for place, table in enumerate(tables):
         ordered = table.sort_values(["cir", "feature"]).iloc[step // 2 :: step]
@@ -140,8 +140,13 @@ def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart
         colours += [COLOUR[direction] for direction in ordered["direction"]]
     columns = {"x": x, "y": y, "strip": strip, "colour": colours, **({"name": names} if step == 1 else {})}
     source = ColumnDataSource(columns)
-    figure.scatter("x", "strip", marker="dash", angle=np.pi / 2, size=9, line_color="colour", line_alpha=0.55, source=source)
-    dots = figure.scatter("x", "y", size=7, fill_color="colour", fill_alpha=0.75, line_color=PAPER, line_width=0.6, source=source)
+    figure.scatter(
+        "x", "strip", marker="dash", angle=np.pi / 2, size=9, line_color="colour", line_alpha=0.55, source=source
+    )
+    dots = figure.scatter(
+        "x", "y", size=9 if len(x) <= 100 else 6, fill_color="colour", fill_alpha=0.75, line_color=PAPER,
+        line_width=0.6, source=source,
+    )  # fmt: skip
     figure.add_layout(Span(location=0.5, dimension="height", line_color=MUTED, line_width=1))
     if step == 1:
         hover(figure, [dots], {"feature": "@name", "CIR": "@x{0.0000}"})

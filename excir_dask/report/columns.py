@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ class Column:
 
     title: str
     kind: Kind
-    values: Sequence[Any]
+    values: Iterable[Any]
     hint: str = ""
     """what its heading says on pointing at it"""
     pick: bool = False

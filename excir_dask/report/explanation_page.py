@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ GROUPS, MEMBERS = 60, 40
 """groups of an output, and members of a group, that a reader sees"""
 TABLE = 1_200_000
 """bytes that the table of all features may take: with the scripts a report then stays below 2 MB"""
+LEAST = 30
+"""bytes that a row of it takes at least"""
 ARROWS = {1: "▲", -1: "▼", 0: "·"}
 SIDES = {1: "with", -1: "against", 0: "none"}
 SIGNS = (("with", "moves with the output"), ("against", "moves against it"))
@@ -49,7 +52,7 @@ def page(explanation: Explanation) -> Report:
     return Report(
         kicker="ExCIR report",
         title=wording.title(explanation),
-        summary=[Words(wording.summary(explanation))],
+        summary=wording.summary(explanation),
         cards=wording.cards(explanation),
         sections=[section for section in sections if section is not None],
         footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
@@ -80,11 +83,11 @@ def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
         table = limits[limits["output"] == output]
         panels.append((output, [ranking(table.head(TOP), output, len(table))]))
     total = explanation.features["feature"].nunique()
-    lead = f"The first {TOP} of {total:,} features." if total > TOP else ""
+    lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
     if len(outputs) > OUTPUTS:
         lead += f" The first {OUTPUTS} of {len(outputs):,} outputs are drawn; the table below has the others."
     legend = Legend([*SIGNS, ("whisker", wording.interval(explanation))])
-    return Section("ranking", "Ranking", [legend, _choose(panels)], lead.strip())
+    return Section("ranking", "Ranking", [legend, _choose(panels)], lead)
 
 
 def _side_by_side(explanation: Explanation) -> Section | None:
@@ -111,7 +114,12 @@ def _spread(explanation: Explanation) -> Section:
     outputs = _names(explanation)[:OUTPUTS]
     drawn, step = swarm([explanation.of(output) for output in outputs], outputs)
     each = "A dot for each feature" if step == 1 else f"A dot for every {step} features, in the order of their scores"
-    return Section("spread", "How scores spread", [drawn], f"{each}; the strip below the dots shows the same scores.")
+    return Section(
+        "spread",
+        "How scores spread",
+        [Legend(SIGNS), drawn],
+        f"{each}; the strip below the dots shows the same scores.",
+    )
 
 
 def _groups(explanation: Explanation) -> Section | None:
@@ -122,7 +130,11 @@ def _groups(explanation: Explanation) -> Section | None:
         groups = explanation.groups[explanation.groups["output"] == output]
         features = explanation.of(output)
         known = dict(
-            zip(features["feature"], zip(features["cir"], features["strength"], features["direction"], strict=True), strict=True)
+            zip(
+                features["feature"],
+                zip(features["cir"], features["strength"], features["direction"], strict=True),
+                strict=True,
+            )
         )
         some = [_group(row, known) for row in groups.head(GROUPS).to_dict("records")]
         left = len(groups) - len(some)
@@ -132,7 +144,7 @@ def _groups(explanation: Explanation) -> Section | None:
     return Section("groups", "Groups and their members", [_choose(panels)], lead)
 
 
-def _group(row: dict[str, Any], known: dict[str, tuple[float, float, int]]) -> dict[str, Any]:
+def _group(row: Mapping[Any, Any], known: dict[str, tuple[float, float, int]]) -> dict[str, Any]:
     members = sorted(row["members"], key=lambda name: -known[name][1])
     more = len(members) - MEMBERS
     return {
@@ -150,7 +162,12 @@ def _group(row: dict[str, Any], known: dict[str, tuple[float, float, int]]) -> d
         ],
         "size": f"{row['size']:,} member{'' if row['size'] == 1 else 's'}",
         "members": [
-            {"name": name, "cir": f"{known[name][0]:.3f}", "arrow": ARROWS[known[name][2]], "side": SIDES[known[name][2]]}
+            {
+                "name": name,
+                "cir": f"{known[name][0]:.3f}",
+                "arrow": ARROWS[known[name][2]],
+                "side": SIDES[known[name][2]],
+            }
             for name in members[:MEMBERS]
         ],
         "more": f"and {more:,} more" if more > 0 else "",
@@ -160,9 +177,10 @@ def _group(row: dict[str, Any], known: dict[str, tuple[float, float, int]]) -> d
 def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
     outputs = _names(explanation)
     full = int(limits.groupby("output").size().max())
-    keep, table = full, _content(limits, len(outputs))
-    while size(table) > TABLE and keep > 1:
-        keep = max(1, int(keep * min(0.95, 0.98 * TABLE / size(table))))
+    keep = min(full, max(1, TABLE // LEAST // len(outputs)))
+    table = _content(limits.groupby("output", sort=False).head(keep), len(outputs))
+    while (bytes_ := size(table)) > TABLE and keep > 1:
+        keep = max(1, int(keep * min(0.95, 0.98 * TABLE / bytes_)))
         table = _content(limits.groupby("output", sort=False).head(keep), len(outputs))
     note = (
         f"To keep this file small it holds the first {keep:,} of {full:,} features"
@@ -182,13 +200,13 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
     place = len(columns)
     columns += [
         Column("rank", "whole", table["rank"], "1 is the strongest"),
-        Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
         Column("CIR", "score", table["cir"], "share of the co-movement that is aligned; 0.5: neither way", bar=True),
+        Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
         Column("low", "score", table["low"], "lower end of the 95% interval"),
         Column("high", "score", table["high"], "upper end of the 95% interval"),
         Column("strength", "score", table["strength"], "|2 CIR - 1|"),
         Column("missing", "whole", table["missing"], "rows in which the feature is missing"),
-        Column("effective rows", "number", table["n_eff"], "how many rows carry the score"),
+        Column("effective rows", "whole", table["n_eff"], "how many rows carry the score"),
         Column("centre", "number", table["center"], "what the feature is centred on"),
         Column("q25", "number", table["q25"], "a quarter of the values lie below"),
         Column("q75", "number", table["q75"], "a quarter of the values lie above"),

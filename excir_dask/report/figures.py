@@ -16,7 +16,7 @@ DARK = {
 }  # fmt: skip
 """colours of a chart on a light ground -> on a dark one; the page's script swaps them"""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-LABEL = 24
+LABEL = 20
 """characters of a name beside a chart: on a phone more would leave no room for the chart"""
 
 
@@ -28,7 +28,7 @@ def bare(height: int, x_range: Any, y_range: Any, **options: Any) -> Any:
         height=height, x_range=x_range, y_range=y_range, sizing_mode="stretch_width", toolbar_location=None, tools="",
         background_fill_color=None, border_fill_color=None, outline_line_color=None, **options,
     )  # fmt: skip
-    made.min_border_right = 12
+    made.min_border_right = 6
     for axis in (made.xaxis, made.yaxis):
         axis.axis_line_color = None
         axis.major_tick_line_color = None

@@ -72,7 +72,11 @@ def render(report: Report) -> str:
 
     places = _Places()
     environment = Environment(
-        loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.globals |= {"chart": places.chart, "rows": places.rows, "place": places.new}
     script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
@@ -149,4 +153,4 @@ def _hash(script: bytes) -> str:
 def _markup(text: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(text)  # noqa: S704
+    return Markup(text)

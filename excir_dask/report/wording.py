@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
+from excir_dask.report.blocks import Block, Points, Strong, Words
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from excir_dask.explanation import Explanation
 
 FAINT = 0.05
 """strength below which a feature is said to show next to no co-movement"""
-SUMMED = 4
+SUMMED = 12
 """outputs that the summary speaks of"""
 COLUMNS = 40
 """columns that were left out or converted, of which a reader sees the names"""
@@ -26,12 +30,12 @@ LIMITS = (
     ),
     (
         "Few rows can carry a score.",
-        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” says how many carry it, and low "
-        "support is flagged.",
+        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” says how many carry it. "
+        "Low support is flagged.",
     ),
     (
         "Margins are better outputs than labels.",
-        "An output of zeros and ones makes its centre jump with the share of ones. Shifting or scaling an output changes "
+        "An output of zeros and ones makes its centre jump with the share of ones. Shifting or scaling one changes "
         "nothing; bending it, as a sigmoid does, changes scores.",
     ),
     (
@@ -41,8 +45,8 @@ LIMITS = (
     ),
     (
         "A group's score depends on its members' scales.",
-        "“Scaled” weighs them alike. Members that move against each other cancel; “unsigned” shows what they would give "
-        "if they did not.",
+        "“Scaled” weighs them alike. Members that move against each other cancel; “unsigned” shows what they would "
+        "give if they did not.",
     ),
 )
 
@@ -53,23 +57,40 @@ def title(explanation: Explanation) -> str:
     return f"What moves with {outputs[0]}" if len(outputs) == 1 else f"What moves with {len(outputs)} outputs"
 
 
-def summary(explanation: Explanation) -> list[str]:
-    """The answer in plain sentences, one line for each of the first outputs."""
+def summary(explanation: Explanation) -> list[Block]:
+    """The answer: plain sentences for one output, a line for each of several."""
     outputs = list(explanation.outputs["output"])
-    said = []
-    for output in outputs[:SUMMED]:
-        table = explanation.of(output)
-        moving = table[table["strength"] >= FAINT]
-        ways = {"with": 1, "against": -1}
-        found = {way: list(moving.loc[moving["direction"] == sign, "feature"].head(3)) for way, sign in ways.items()}
-        parts = [f"{_names(names)} most {way} {output}" for way, names in found.items() if names]
-        faint = len(table) - len(moving)
-        rest = f" {faint:,} of {_count(len(table), 'feature')} show next to no co-movement." if faint else ""
-        line = f"{'; '.join(parts) or f'nothing moves with {output}'}."
-        said.append(line[0].upper() + line[1:] + rest if not parts else line + rest)
+    tables = [explanation.of(output) for output in outputs[:SUMMED]]
+    if len(outputs) == 1:
+        return [Words([_sentence(tables[0], outputs[0])])]
+    points = []
+    for output, table in zip(outputs, tables, strict=False):
+        sides = ((1, "▲"), (-1, "▼"))
+        parts = [f"{arrow} {', '.join(names[:3])}" for way, arrow in sides if (names := _strongest(table, way))]
+        points.append((f"{output}:", "  ".join(parts) or "nothing moves with it"))
+    found: list[Block] = [Words(["Features that move most with (▲) and against (▼) each output:"]), Points(points)]
     if len(outputs) > SUMMED:
-        said.append(f"The other {len(outputs) - SUMMED:,} outputs are below.")
-    return said
+        found.append(Words([f"The other {len(outputs) - SUMMED:,} outputs are below."]))
+    return found
+
+
+def _sentence(table: pd.DataFrame, output: str) -> list[str]:
+    said: list[str] = []
+    for way, word in ((1, "with"), (-1, "against")):
+        names = _strongest(table, way)[:3]
+        if names:
+            said += ["; "] if said else []
+            for place, name in enumerate(names):
+                said += [" and " if place == len(names) - 1 else ", "] if place else []
+                said.append(Strong(name))
+            said.append(f" {'moves' if len(names) == 1 else 'move'} most {word} {output}")
+    faint = int((table["strength"] < FAINT).sum())
+    said = [*said, "."] if said else [f"Nothing moves with {output}."]
+    return [*said, f" {faint:,} of {_count(len(table), 'feature')} show next to no co-movement."] if faint else said
+
+
+def _strongest(table: pd.DataFrame, way: int) -> list[str]:
+    return [str(name) for name in table.loc[(table["strength"] >= FAINT) & (table["direction"] == way), "feature"]]
 
 
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
@@ -102,7 +123,9 @@ def read(explanation: Explanation) -> list[tuple[str, str]]:
     found.append(("Rows of the lake", f"{rows['lake']:,}"))
     if settings["fraction"] < 1:
         by = "row by row" if settings["sampling"] == "rows" else "in whole row groups"
-        found.append(("Sample", f"{rows['sampled']:,} rows ({_share(settings['fraction'])}), {by}, seed {settings['seed']}"))
+        found.append(
+            ("Sample", f"{rows['sampled']:,} rows ({_share(settings['fraction'])}), {by}, seed {settings['seed']}")
+        )
     found.append(("Dropped: output missing", f"{rows['without_output']:,}"))
     if settings.get("weights"):
         found.append(("Weights", str(settings["weights"])))
@@ -122,21 +145,24 @@ def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Columns that were left out or converted, with the reason."""
     facts = explanation.facts
     return [
-        *((name, "left out", reason) for name, reason in facts["left_out"].items()),
-        *((name, "converted", f"from {kinds} to double") for name, kinds in facts["converted"].items()),
+        *((name, "left out", reason) for name, reason in sorted(facts["left_out"].items())),
+        *((name, "converted", f"from {kinds} to double") for name, kinds in sorted(facts["converted"].items())),
     ]
 
 
 def quality(explanation: Explanation) -> list[tuple[str, str]]:
     """The notes of the result's text, as points."""
     found = [note.removeprefix("note: ") for note in display.notes(explanation)]
-    return [("", note[0].upper() + note[1:] + ".") for note in found] or [("", "Nothing was found that needs a remark.")]
+    return [("", note[0].upper() + note[1:] + ".") for note in found] or [
+        ("", "Nothing was found that needs a remark.")
+    ]
 
 
 def provenance(explanation: Explanation) -> list[tuple[str, str]]:
     """Where the result came from, and how to make it again."""
     made, settings = explanation.provenance, explanation.facts["settings"]
     model = made.get("model")
+    amount = f", {_bytes(made['bytes_read'])} read" if made["bytes_read"] else ""
     found = [("Finished", made["finished"].replace("T", " ").replace("+00:00", " UTC"))]
     if "fingerprint" in made["lake"]:
         found.append(("Fingerprint of the lake", made["lake"]["fingerprint"]))
@@ -145,11 +171,11 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
         found += [("SHA-256 of the model", model["sha256"])] if model.get("sha256") else []
         found.append(("Columns of the model", f"{len(model['columns']):,}"))
     found += [
-        ("Run", f"{made['seconds']:,.1f} s, {_count(made['slices'], 'slice')}, {_bytes(made['bytes_read'])} read"),
+        ("Run", f"{made['seconds']:,.3g} s, {_count(made['slices'], 'slice')}{amount}"),
         ("Centring", settings["centering"]),
         ("Ranked by", settings["rank_by"]),
-        ("Outputs", "; ".join(name if column in (None, name) else f"{name} = {column}" for name, column in settings["outputs"].items())),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in made["versions"].items())),
+        ("Outputs", _outputs({name: settings["outputs"][name] for name in explanation.outputs["output"]})),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(made["versions"].items()))),
     ]
     return found
 
@@ -161,10 +187,9 @@ def interval(explanation: Explanation) -> str:
     return "95% interval, for other rows like these"
 
 
-def _names(names: list[str]) -> str:
-    if len(names) == 1:
-        return f"{names[0]} moves"
-    return f"{', '.join(names[:-1])} and {names[-1]} move"
+def _outputs(columns: Mapping[str, str | None]) -> str:
+    said = [name if column in (None, name) else f"{name} = {column}" for name, column in columns.items()]
+    return "; ".join(said[:COLUMNS]) + (f"; and {len(said) - COLUMNS:,} more" if len(said) > COLUMNS else "")
 
 
 def _count(number: int, noun: str) -> str:

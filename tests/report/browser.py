@@ -124,10 +124,10 @@ class Page:
 
     def click(self, selector: str) -> None:
         """Press the mouse in the middle of an element."""
-        x, y = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center', "
-            "behavior: 'instant'}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.run(f"{found}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        box = self.run(f"{found}.getBoundingClientRect().toJSON()")
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -161,13 +161,11 @@ class Page:
                     found.append(url)
         return found
 
-    def picture(self, path: Path, whole: bool = True) -> Path:
-        """A screenshot: of the whole page, or of what the window shows."""
-        made = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-            made = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+    def picture(self, path: Path) -> Path:
+        """A screenshot of the whole page."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        made = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(made["data"]))
         return path
 

@@ -60,7 +60,7 @@ const tables = (() => {
     let order = [];
 
     const search = element("input", {
-      type: "search", id: `${holder.id}-search`, placeholder: "Search names and flags", autocomplete: "off",
+      type: "search", id: `${holder.id}-search`, placeholder: `Search ${what}`, autocomplete: "off",
       spellcheck: "false", "aria-keyshortcuts": "/",
     });
     const bar = element("div", { class: "tools", role: "search" },
