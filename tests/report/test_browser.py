@@ -13,6 +13,12 @@ PROGRAM = driver.find()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine; apt-get install chromium")
 
 KINDS = ("explanation", "sweep", "large")
+GROUND = """(() => {
+  const below = (node) => [...node.querySelectorAll("*")].flatMap((e) => [e, ...(e.shadowRoot ? below(e.shadowRoot) : [])]);
+  const canvas = below(document.querySelector(".chart")).find((e) => e.tagName === "CANVAS");
+  return canvas.getContext("2d").getImageData(1, 1, 1, 1).data[0];
+})()"""
+"""how bright the ground of the first chart is, from 0 to 255"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +66,7 @@ def test_every_report_opens_without_a_complaint_in_light_and_dark(
         page.scheme(scheme)
         page.wait(f"{visible}.every((chart) => chart.dataset.drawn === '{scheme}' && chart.clientHeight > 60)")
         assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.run(GROUND) == {"light": 254, "dark": 25}[scheme]
         pictures.append(page.picture(tmp_path / f"{scheme}.png").read_bytes())
     assert page.complaints() == []
     assert min(map(len, pictures)) > 20_000
