@@ -175,7 +175,7 @@ class Explanation:
         them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.report.page import available
+        from excir_dask.report.page import add
 
         target = check_target(folder, overwrite)
         with whole(target) as made:
@@ -189,8 +189,7 @@ class Explanation:
             manifest = {**self.provenance, "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             # not in the manifest: it can be made again from the others, and may be taken away
-            if available() if report is None else report:
-                self.report(made / REPORT)
+            add(self, made / REPORT, report)
         return target
 
     @classmethod

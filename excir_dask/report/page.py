@@ -13,10 +13,11 @@ import importlib.util
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from excir_dask.errors import UsageError
 from excir_dask.report.blocks import Chart, Report, Rows
@@ -40,6 +41,25 @@ def require() -> None:
         raise UsageError(
             f"reports need {' and '.join(missing)}, not installed here; install with: pip install 'excir-dask[report]'"
         )
+
+
+class HasReport(Protocol):
+    """A result that can write its report."""
+
+    def report(self, path: str | os.PathLike[str]) -> Path: ...
+
+
+def add(result: HasReport, path: Path, wanted: bool | None) -> None:
+    """Write a result's report if it is wanted; None: if it can be written, because a page must never cost the result."""
+    if wanted:
+        result.report(path)
+    elif wanted is None and available():
+        try:
+            result.report(path)
+        except Exception as error:
+            warnings.warn(
+                f"{path.name} was not written ({type(error).__name__}: {error}); everything else is saved", stacklevel=3
+            )
 
 
 def write(report: Report, path: str | os.PathLike[str]) -> Path:

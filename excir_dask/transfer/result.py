@@ -95,7 +95,7 @@ class Sweep:
         ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
         (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.report.page import available
+        from excir_dask.report.page import add
 
         target = check_target(folder, overwrite, "sweep")
         with whole(target) as made:
@@ -106,8 +106,7 @@ class Sweep:
             content = {**self.to_dict(), "files": digests(made)}
             (made / "sweep.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
             # not among the files: it can be made again from the others, and may be taken away
-            if available() if report is None else report:
-                self.report(made / REPORT)
+            add(self, made / REPORT, report)
         return target
 
     @classmethod

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this mac
 
 KINDS = ("explanation", "sweep", "large")
 GROUND = """(() => {
-  const below = (node) => [...node.querySelectorAll("*")].flatMap((e) => [e, ...(e.shadowRoot ? below(e.shadowRoot) : [])]);
+  const inside = (e) => [e, ...(e.shadowRoot ? below(e.shadowRoot) : [])];
+  const below = (node) => [...node.querySelectorAll("*")].flatMap(inside);
   const canvas = below(document.querySelector(".chart")).find((e) => e.tagName === "CANVAS");
   return canvas.getContext("2d").getImageData(1, 1, 1, 1).data[0];
 })()"""

@@ -154,6 +154,17 @@ def test_saved_folders_hold_a_report_that_loading_does_not_need(explanation: Exp
     assert not (explanation.save(tmp_path / "without", report=False) / "report.html").exists()
 
 
+def test_a_report_that_fails_does_not_cost_the_result(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explanation_page, "page", lambda result: 1 / 0)
+    with pytest.warns(UserWarning, match=r"report.html was not written \(ZeroDivisionError"):
+        folder = explanation.save(tmp_path / "out")
+    assert Explanation.load(folder).to_json() == explanation.to_json()
+    with pytest.raises(ZeroDivisionError):
+        explanation.save(tmp_path / "new", report=True)
+
+
 def test_a_sweep_is_saved_with_its_report(sweep: Sweep, tmp_path: Path) -> None:
     folder = sweep.save(tmp_path / "out")
     assert (folder / "report.html").exists()
