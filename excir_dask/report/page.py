@@ -50,7 +50,7 @@ class HasReport(Protocol):
 
 
 def add(result: HasReport, path: Path, wanted: bool | None) -> None:
-    """Write a result's report if it is wanted; None: if it can be written, because a page must never cost the result."""
+    """Write a result's report if it is wanted; None: if it can be, because a page must never cost the result."""
     if wanted:
         result.report(path)
     elif wanted is None and available():
