@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
+from excir_dask.cli_report import report
 from excir_dask.cli_transfer import sweep
 from excir_dask.errors import ExcirError
 from excir_dask.options import lake_options
@@ -29,6 +30,7 @@ def excir() -> None:
     excir explain lake/ --output pred            rank the features of a lake
     excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
+    excir report result/                         a saved result as one page for a browser
     """
 
 
@@ -204,6 +206,7 @@ def demo(folder: str, rows: int) -> None:
 
 
 excir.add_command(sweep)
+excir.add_command(report)
 
 
 def main() -> NoReturn:

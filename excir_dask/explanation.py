@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
-from excir_dask.folders import check_digests, check_format, check_target, digests, whole
+from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
 from excir_dask.tables import group_table, lake_errors, records
 
@@ -162,13 +162,29 @@ class Explanation:
 
         return heatmap(self, shape, outputs, features, path)
 
-    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
+
+        It holds scores and counts, never rows; a report that is already there is replaced.
+
+        Parameters
+        ----------
+        path : path
+            A file, such as ``report.html``.
+        """
+        from excir_dask.report.explanation_page import save
+
+        return save(self, path)
+
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False, report: bool | None = None) -> Path:
         """Write the explanation to a folder, which appears whole or not at all.
 
         ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups as a later run takes
         them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
-        ``manifest.json`` the rest.
+        ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
+        from excir_dask.report.page import add
+
         target = check_target(folder, overwrite)
         with whole(target) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
@@ -178,6 +194,8 @@ class Explanation:
                 write_groups(_named_groups(self.groups), made / "groups.yaml", GROUPS_NOTE)
             manifest = {**self.provenance, "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            # not in the manifest: it can be made again from the others, and may be taken away
+            add(self, made / REPORT, report)
         return target
 
     @classmethod

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from excir_dask.errors import LakeError, UsageError
 
+REPORT = "report.html"
+"""file of a result's folder that is made from the others"""
+
 
 def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: str = "explanation") -> Path:
     """The folder, if a result may be saved in it; worth asking before hours of work.

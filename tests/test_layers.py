@@ -22,7 +22,7 @@ ALLOWED = {
     "display": {"explanation", "cells"},
     "folders": set(),
     "explanation": {"folders", "grouping", "kernels", "tables", "display", "report"},
-    "report": {"explanation", "display", "cells", "demo", "transfer"},
+    "report": {"explanation", "display", "cells", "demo", "transfer", "version"},
     "cluster_files": set(),
     "cluster_kinds": {"cluster_files"},
     "clusters": {"graph", "cluster_files", "cluster_kinds"},
@@ -50,9 +50,11 @@ ALLOWED = {
     "demo": {"explain", "explanation", "display", "training"},
     "options": set(),
     "cli_options": {"grouping", "options"},
+    "cli_report": {"explanation", "folders", "report", "transfer"},
     "cli_transfer": {"cli_options", "folders", "training", "transfer"},
     "cli": {
         "cli_options",
+        "cli_report",
         "cli_transfer",
         "explain",
         "display",
@@ -69,7 +71,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
 }
-HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "dask.dataframe")
+HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "jinja2", "dask.dataframe")
 
 
 def parts() -> dict[str, list[Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.folders import check_digests, check_format, check_target, digests, whole
+from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.tables import records
 from excir_dask.transfer import sweep_words as words
 
@@ -63,6 +63,18 @@ class Sweep:
 
         return picture(self, path)
 
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
+
+        Parameters
+        ----------
+        path : path
+            A file, such as ``report.html``; a report that is already there is replaced.
+        """
+        from excir_dask.report.sweep_page import save
+
+        return save(self, path)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold."""
         return {
@@ -77,12 +89,14 @@ class Sweep:
             "runs": records(self.runs),
         }
 
-    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False, report: bool | None = None) -> Path:
         """Write the sweep to a folder, which appears whole or not at all.
 
         ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
-        (where matplotlib is installed).
+        (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
+        from excir_dask.report.page import add
+
         target = check_target(folder, overwrite, "sweep")
         with whole(target) as made:
             self.runs.to_parquet(made / "runs.parquet", index=False)
@@ -91,6 +105,8 @@ class Sweep:
                 self.plot(made / "sweep.png")
             content = {**self.to_dict(), "files": digests(made)}
             (made / "sweep.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            # not among the files: it can be made again from the others, and may be taken away
+            add(self, made / REPORT, report)
         return target
 
     @classmethod

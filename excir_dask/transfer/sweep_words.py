@@ -34,7 +34,7 @@ def text(sweep: Sweep) -> str:
     lines = [headline(sweep), ""]
     for kind in sweep.summary["kind"].unique():
         lines.append(title(sweep, kind))
-        cells = _cells(sweep, kind)
+        cells = table_of(sweep, kind)
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
             padded = (cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
@@ -47,7 +47,7 @@ def html(sweep: Sweep) -> str:
     """The same as a fragment of HTML that inherits the notebook's colours."""
     parts = [f"<div style='font-size:90%'><p>{escape(headline(sweep))}</p>"]
     for kind in sweep.summary["kind"].unique():
-        head, *body = _cells(sweep, kind)
+        head, *body = table_of(sweep, kind)
         rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
         parts.append(f"<p>{escape(title(sweep, kind))}</p><table>{''.join(rows)}</table>")
     return "".join(parts) + f"<p>{escape(verdict(sweep))}</p></div>"
@@ -108,7 +108,8 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.4g}%"
 
 
-def _cells(sweep: Sweep, kind: str) -> list[list[str]]:
+def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
+    """Cells of the table of one kind, its head first."""
     table = of_kind(sweep.summary, kind)
     table = table.assign(mark=[_mark(sweep, fraction) if kind == "features" else "" for fraction in table["fraction"]])
     shown = [

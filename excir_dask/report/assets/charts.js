@@ -1,0 +1,54 @@
+// Charts: unpack Bokeh, draw what is visible, and draw again when the ground turns light or dark.
+const charts = (() => {
+  "use strict";
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const swap = JSON.parse(document.getElementById("dark").textContent);
+  const drawn = new Map();
+  let ready = false;
+
+  function recoloured(value) {
+    if (typeof value === "string") return Object.hasOwn(swap, value) ? swap[value] : value;
+    if (Array.isArray(value)) return value.map(recoloured);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inside]) => [key, recoloured(inside)]));
+  }
+
+  async function draw(holder) {
+    if (!ready || holder.offsetParent === null || drawn.get(holder) === dark.matches) return;
+    drawn.set(holder, dark.matches);
+    const item = JSON.parse(document.getElementById(`${holder.id}-item`).textContent);
+    holder.replaceChildren();
+    await Bokeh.embed.embed_item(dark.matches ? recoloured(item) : item, holder.id);
+    holder.dataset.drawn = dark.matches ? "dark" : "light";
+  }
+
+  const all = () => Promise.all([...document.querySelectorAll(".chart")].map(draw));
+
+  async function unpack() {
+    const packed = atob(document.getElementById("bokeh").textContent.trim());
+    const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    ready = true;
+  }
+
+  async function start() {
+    const holders = document.querySelectorAll(".chart");
+    if (!holders.length) return;
+    if (typeof DecompressionStream === "undefined") {
+      for (const holder of holders) {
+        holder.textContent = "Charts need a browser of 2023 or later; every table on this page works without them.";
+        holder.style.minHeight = "0";
+      }
+      return;
+    }
+    await unpack();
+    dark.addEventListener("change", all);
+    await all();
+    document.documentElement.dataset.charts = "ready";
+  }
+
+  return { start, all };
+})();

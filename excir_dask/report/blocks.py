@@ -1,0 +1,145 @@
+"""What a report is made of. Every block has a ``kind``, the macro of ``assets/blocks.html`` that draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+Tone = Literal["good", "bad", "plain"]
+
+
+class Strong(str):
+    """A part of a paragraph that stands out, such as a name."""
+
+    __slots__ = ()
+    strong = True
+
+
+@dataclass(frozen=True)
+class Words:
+    """Paragraphs, each a text or a list of parts."""
+
+    kind: ClassVar[str] = "words"
+    paragraphs: Sequence[str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list; each point begins with words that stand out, which may be empty."""
+
+    kind: ClassVar[str] = "points"
+    points: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, one below the other."""
+
+    kind: ClassVar[str] = "facts"
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reader came for, in a sentence."""
+
+    kind: ClassVar[str] = "verdict"
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Signs of a chart and what they mean; a sign is a class ``key`` of ``assets/page.css``, such as ``with``."""
+
+    kind: ClassVar[str] = "legend"
+    entries: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Bokeh figure, as :func:`~excir_dask.report.figures.chart` makes it."""
+
+    kind: ClassVar[str] = "chart"
+    item: Mapping[str, Any]
+    height: int
+    """pixels"""
+    label: str
+    """what it shows, for those who cannot see it"""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table, all of it on the page."""
+
+    kind: ClassVar[str] = "grid"
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int = 1
+    """columns that hold words, from the left; the others hold numbers"""
+    strong: int | None = None
+    """row that stands out"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A large table that the reader searches, sorts and filters."""
+
+    kind: ClassVar[str] = "rows"
+    content: Mapping[str, Any]
+    """as :func:`~excir_dask.report.columns.content` makes it"""
+    what: str
+    """what a row is, in the plural"""
+    note: str = ""
+    """what was left out, and where it is"""
+
+
+@dataclass(frozen=True)
+class GroupList:
+    """Groups, each with its members."""
+
+    kind: ClassVar[str] = "groups"
+    groups: Sequence[Mapping[str, Any]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Several panels, of which the reader sees the chosen one."""
+
+    kind: ClassVar[str] = "choice"
+    label: str
+    panels: Sequence[tuple[str, Sequence[Block]]]
+
+
+Block = Words | Points | Facts | Verdict | Legend | Chart | Grid | Rows | GroupList | Choice
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report with a heading."""
+
+    key: str
+    """its address in the page"""
+    title: str
+    blocks: Sequence[Block]
+    lead: str = ""
+    """one line under the heading"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole page."""
+
+    kicker: str
+    """the kind of report"""
+    title: str
+    summary: Sequence[Block]
+    """what stands above all sections"""
+    cards: Sequence[tuple[str, str, str]]
+    """figures at a glance: value, name and a remark"""
+    sections: Sequence[Section]
+    footer: str
+    dark: Mapping[str, str]
+    """colours of the charts on a light ground -> on a dark one"""

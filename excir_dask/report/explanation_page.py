@@ -1,0 +1,244 @@
+"""The report of an explanation: which sections it has, and what stands in each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from excir_dask.report import wording
+from excir_dask.report.blocks import Block, Choice, Facts, Grid, GroupList, Legend, Points, Report, Rows, Section, Words
+from excir_dask.report.columns import Column, content, size
+from excir_dask.report.figures import DARK
+from excir_dask.report.page import require, write
+from excir_dask.report.plots import Z95
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.explanation import Explanation
+
+TOP = 20
+"""features of a ranking and of the outputs side by side"""
+OUTPUTS = 12
+"""outputs that have charts and groups of their own"""
+MAPPED = 24
+"""outputs that stand side by side"""
+GROUPS, MEMBERS = 60, 40
+"""groups of an output, and members of a group, that a reader sees"""
+TABLE = 1_200_000
+"""bytes that the table of all features may take: with the scripts a report then stays below 2 MB"""
+LEAST = 30
+"""bytes that a row of it takes at least"""
+ARROWS = {1: "▲", -1: "▼", 0: "·"}
+SIDES = {1: "with", -1: "against", 0: "none"}
+SIGNS = (("with", "moves with the output"), ("against", "moves against it"))
+
+
+def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
+    """Write the report to a file."""
+    require()
+    return write(page(explanation), path)
+
+
+def page(explanation: Explanation) -> Report:
+    """The report as sections."""
+    limits = _limits(explanation)
+    sections = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
+    sections += [_table(explanation, limits), _read(explanation), *_end(explanation)]
+    return Report(
+        kicker="ExCIR report",
+        title=wording.title(explanation),
+        summary=wording.summary(explanation),
+        cards=wording.cards(explanation),
+        sections=[section for section in sections if section is not None],
+        footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
+        dark=DARK,
+    )
+
+
+def _limits(explanation: Explanation) -> pd.DataFrame:
+    """The feature table with the ends of its 95% intervals: for all rows of the lake, or for other rows like these."""
+    table = explanation.features
+    if explanation.facts["settings"]["fraction"] < 1:
+        found = explanation.intervals()
+        return table.assign(low=found["low"], high=found["high"])
+    error = Z95 * table["stderr"].fillna(0.0)
+    return table.assign(low=(table["cir"] - error).clip(0, 1), high=(table["cir"] + error).clip(0, 1))
+
+
+def _names(explanation: Explanation) -> list[str]:
+    return [str(name) for name in explanation.outputs["output"]]
+
+
+def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
+    from excir_dask.report.charts import ranking
+
+    outputs = _names(explanation)
+    panels: list[tuple[str, list[Block]]] = []
+    for output in outputs[:OUTPUTS]:
+        table = limits[limits["output"] == output]
+        panels.append((output, [ranking(table.head(TOP), output, len(table))]))
+    total = explanation.features["feature"].nunique()
+    lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
+    if len(outputs) > OUTPUTS:
+        lead += f" The first {OUTPUTS} of {len(outputs):,} outputs are drawn; the table below has the others."
+    legend = Legend([*SIGNS, ("whisker", wording.interval(explanation))])
+    return Section("ranking", "Ranking", [legend, _choose(panels)], lead)
+
+
+def _side_by_side(explanation: Explanation) -> Section | None:
+    from excir_dask.report.charts import side_by_side
+
+    outputs = _names(explanation)
+    if len(outputs) < 2:
+        return None
+    table = explanation.features
+    strongest = table.groupby("feature", sort=False)["strength"].max().sort_values(ascending=False, kind="stable")
+    features = [str(name) for name in strongest.index[:TOP]]
+    shown = outputs[:MAPPED]
+    some = table[table["feature"].isin(features) & table["output"].isin(shown)]
+    cir = some.pivot(index="feature", columns="output", values="cir").loc[features, shown].to_numpy(dtype=np.float64)
+    lead = f"The {len(features)} features that are strongest for any output; the deeper the colour, the stronger."
+    if len(outputs) > MAPPED:
+        lead += f" {MAPPED} of {len(outputs):,} outputs are shown."
+    return Section("outputs", "Outputs side by side", [Legend(SIGNS), side_by_side(cir, features, shown)], lead)
+
+
+def _spread(explanation: Explanation) -> Section:
+    from excir_dask.report.charts import swarm
+
+    outputs = _names(explanation)[:OUTPUTS]
+    drawn, step = swarm([explanation.of(output) for output in outputs], outputs)
+    each = "A dot for each feature" if step == 1 else f"A dot for every {step} features, in the order of their scores"
+    return Section(
+        "spread",
+        "How scores spread",
+        [Legend(SIGNS), drawn],
+        f"{each}; the strip below the dots shows the same scores.",
+    )
+
+
+def _groups(explanation: Explanation) -> Section | None:
+    if explanation.groups.empty:
+        return None
+    panels: list[tuple[str, list[Block]]] = []
+    for output in _names(explanation)[:OUTPUTS]:
+        groups = explanation.groups[explanation.groups["output"] == output]
+        features = explanation.of(output)
+        known = dict(
+            zip(
+                features["feature"],
+                zip(features["cir"], features["strength"], features["direction"], strict=True),
+                strict=True,
+            )
+        )
+        some = [_group(row, known) for row in groups.head(GROUPS).to_dict("records")]
+        left = len(groups) - len(some)
+        note = f"{left:,} weaker groups are not shown; all of them are in groups.parquet." if left > 0 else ""
+        panels.append((output, [GroupList(some, note)]))
+    lead = "Correlated features scored together. The bar reaches from 0.5 to the group's CIR."
+    return Section("groups", "Groups and their members", [_choose(panels)], lead)
+
+
+def _group(row: Mapping[Any, Any], known: dict[str, tuple[float, float, int]]) -> dict[str, Any]:
+    members = sorted(row["members"], key=lambda name: -known[name][1])
+    more = len(members) - MEMBERS
+    return {
+        "name": row["group"],
+        "flags": [flag for flag in row["flag"].split(", ") if flag],
+        "side": SIDES[row["direction"]],
+        "left": round(100 * min(row["cir"], 0.5), 2),
+        "width": round(100 * abs(row["cir"] - 0.5), 2),
+        "figures": [
+            ("rank", f"{row['rank']}"),
+            ("CIR", f"{row['cir']:.3f}"),
+            ("scaled", f"{row['cir_scaled']:.3f}"),
+            ("strength", f"{row['strength']:.3f}"),
+            ("unsigned", f"{row['strength_unsigned']:.3f}"),
+        ],
+        "size": f"{row['size']:,} member{'' if row['size'] == 1 else 's'}",
+        "members": [
+            {
+                "name": name,
+                "cir": f"{known[name][0]:.3f}",
+                "arrow": ARROWS[known[name][2]],
+                "side": SIDES[known[name][2]],
+            }
+            for name in members[:MEMBERS]
+        ],
+        "more": f"and {more:,} more" if more > 0 else "",
+    }
+
+
+def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
+    outputs = _names(explanation)
+    full = int(limits.groupby("output").size().max())
+    keep = min(full, max(1, TABLE // LEAST // len(outputs)))
+    table = _content(limits.groupby("output", sort=False).head(keep), len(outputs))
+    while (bytes_ := size(table)) > TABLE and keep > 1:
+        keep = max(1, int(keep * min(0.95, 0.98 * TABLE / bytes_)))
+        table = _content(limits.groupby("output", sort=False).head(keep), len(outputs))
+    note = (
+        f"To keep this file small it holds the first {keep:,} of {full:,} features"
+        f"{' of each output' if len(outputs) > 1 else ''}; features.parquet, beside a saved explanation, holds all."
+        if keep < full
+        else ""
+    )
+    name = "All features" if keep == full else f"The first {keep:,} features"
+    what = "features" if len(outputs) == 1 else "scores"
+    return Section("features", name, [Rows(table, what, note)], "Search, choose, or sort by any column.")
+
+
+def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
+    columns = [Column("feature", "text", table["feature"])]
+    if outputs > 1:
+        columns.append(Column("output", "text", table["output"], pick=True))
+    place = len(columns)
+    columns += [
+        Column("rank", "whole", table["rank"], "1 is the strongest"),
+        Column("CIR", "score", table["cir"], "share of the co-movement that is aligned; 0.5: neither way", bar=True),
+        Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
+        Column("low", "score", table["low"], "lower end of the 95% interval"),
+        Column("high", "score", table["high"], "upper end of the 95% interval"),
+        Column("strength", "score", table["strength"], "|2 CIR - 1|"),
+        Column("missing", "whole", table["missing"], "rows in which the feature is missing"),
+        Column("effective rows", "whole", table["n_eff"], "how many rows carry the score"),
+        Column("centre", "number", table["center"], "what the feature is centred on"),
+        Column("q25", "number", table["q25"], "a quarter of the values lie below"),
+        Column("q75", "number", table["q75"], "a quarter of the values lie above"),
+        Column("flag", "flag", table["flag"], "what to be careful with", pick=True),
+    ]
+    return content(columns, sort=place)
+
+
+def _read(explanation: Explanation) -> Section:
+    blocks: list[Block] = [Facts(wording.read(explanation))]
+    columns = wording.columns(explanation)
+    if columns:
+        blocks.append(Grid(["column", "what happened", "why"], columns[: wording.COLUMNS], words=3))
+    if len(columns) > wording.COLUMNS:
+        left = len(columns) - wording.COLUMNS
+        blocks.append(Words([f"And {left:,} more, which explanation.json names."]))
+    return Section("read", "What was read and left out", blocks)
+
+
+def _end(explanation: Explanation) -> list[Section]:
+    return [
+        Section("quality", "Quality notes", [Points(wording.quality(explanation))]),
+        Section("limits", "What a score says, and what it does not", [Words([_MEANING]), Points(wording.LIMITS)]),
+        Section("provenance", "Provenance", [Facts(wording.provenance(explanation))]),
+    ]
+
+
+def _choose(panels: list[tuple[str, list[Block]]]) -> Block:
+    return Choice("Output", panels)
+
+
+_MEANING = (
+    "Feature and output are centred; CIR is the share of their co-movement that is aligned. 1: they always move "
+    "together, 0: always against each other, 0.5: neither. Strength is |2 CIR − 1|, whatever the direction."
+)

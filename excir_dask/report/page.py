@@ -1,0 +1,176 @@
+"""A report is a list of sections, a section a list of blocks; here they become one HTML file that needs no network.
+
+The file holds its scripts, and a policy that lets the browser run these scripts alone and load nothing: a name that
+slipped through the escaping could still do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import importlib.util
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from excir_dask.errors import UsageError
+from excir_dask.report.blocks import Chart, Report, Rows
+from excir_dask.version import __version__
+
+ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = ("charts.js", "table.js", "page.js")
+GENERATOR = '<meta name="generator" content="excir-dask'
+"""how a file says that it is a report, and may be replaced by a newer one"""
+
+
+def available() -> bool:
+    """Whether what reports are built with is installed."""
+    return all(importlib.util.find_spec(name) is not None for name in ("bokeh", "jinja2"))
+
+
+def require() -> None:
+    """Say what to install if something is missing."""
+    missing = [name for name in ("bokeh", "jinja2") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"reports need {' and '.join(missing)}, not installed here; install with: pip install 'excir-dask[report]'"
+        )
+
+
+class HasReport(Protocol):
+    """A result that can write its report."""
+
+    def report(self, path: str | os.PathLike[str]) -> Path: ...
+
+
+def add(result: HasReport, path: Path, wanted: bool | None) -> None:
+    """Write a result's report if it is wanted; None: if it can be, because a page must never cost the result."""
+    if wanted:
+        result.report(path)
+    elif wanted is None and available():
+        try:
+            result.report(path)
+        except Exception as error:
+            warnings.warn(
+                f"{path.name} was not written ({type(error).__name__}: {error}); everything else is saved", stacklevel=3
+            )
+
+
+def write(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write a report to a file, which appears whole or not at all; a file that is no report is not replaced."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file in it, such as {target / 'report.html'}")
+    if target.exists() and GENERATOR not in target.read_bytes()[:2000].decode("utf-8", "replace"):
+        raise UsageError(f"{target} exists and is not a report, so it is not overwritten; choose another name")
+    text = render(report)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, made = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(made, 0o666 & ~mask)
+        os.replace(made, target)
+    except BaseException:
+        Path(made).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def render(report: Report) -> str:
+    """The report as text; the same report gives the same text."""
+    require()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    places = _Places()
+    environment = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"chart": places.chart, "rows": places.rows, "place": places.new}
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    bokeh, bokeh_hash = _bokeh()
+    return environment.get_template("page.html").render(
+        report=report,
+        version=__version__,
+        css=_markup((ASSETS / "page.css").read_text(encoding="utf-8")),
+        script=_markup(script),
+        bokeh=_markup(bokeh),
+        policy=(
+            f"default-src 'none'; script-src '{_hash(script.encode())}' '{bokeh_hash}'; style-src 'unsafe-inline'; "
+            "img-src data:; base-uri 'none'; form-action 'none'"
+        ),
+    )
+
+
+class _Places:
+    """Ids in the order of a page, and the data that its scripts find under them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def new(self) -> str:
+        self.count += 1
+        return f"b{self.count}"
+
+    def chart(self, chart: Chart, place: str) -> Any:
+        return script_json(_renamed(chart.item, place))
+
+    def rows(self, rows: Rows) -> Any:
+        return script_json(rows.content)
+
+
+def script_json(value: Any) -> Any:
+    """JSON that can stand in a script element, whatever the strings in it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in ("<", ">", "&", "\u2028", "\u2029"):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return _markup(text)
+
+
+def _renamed(item: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """A chart with ids of its own: Bokeh counts them up through a process, so that no two files would be alike."""
+    known: dict[str, str] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: known.setdefault(inside, f"{prefix}-{len(known)}")
+                if key in ("id", "root_id") and isinstance(inside, str)
+                else walk(inside)
+                for key, inside in value.items()
+            }
+        return [walk(inside) for inside in value] if isinstance(value, list) else value
+
+    renamed: dict[str, Any] = walk(dict(item))
+    return renamed
+
+
+@lru_cache(maxsize=1)
+def _bokeh() -> tuple[str, str]:
+    """Bokeh's script, packed (1.3 MB become 0.5 MB), and its hash for the policy."""
+    import bokeh
+
+    text = (Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii"), _hash(text)
+
+
+def _hash(script: bytes) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode("ascii")
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)

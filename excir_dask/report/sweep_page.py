@@ -1,0 +1,148 @@
+"""The report of a sweep: the choice first, then what it rests on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from excir_dask.report.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
+from excir_dask.report.columns import Column, content
+from excir_dask.report.figures import DARK
+from excir_dask.report.page import require, write
+from excir_dask.report.transfer import NAMES
+from excir_dask.transfer.summary import HIGH, LOW, of_kind
+from excir_dask.transfer.sweep_words import headline, percent, table_of, title, verdict
+
+if TYPE_CHECKING:
+    from excir_dask.transfer.result import Sweep
+
+LIMITS = (
+    (
+        "A sweep speaks of this lake and this model.",
+        "Another lake needs another sweep; a share that is enough here may be too small there.",
+    ),
+    (
+        "Few seeds can be lucky.",
+        "The choice holds for every seed and output that was tried, which says nothing of others. More seeds say more.",
+    ),
+    (
+        "Features of nearly one score trade places.",
+        "The Jaccard index of the first places counts that as a difference, though no score changed much.",
+    ),
+    (
+        "Seconds are of this machine,",
+        "measured once a run; samples of rows are read whole, samples of row groups are not.",
+    ),
+)
+
+
+def save(sweep: Sweep, path: str | os.PathLike[str]) -> Path:
+    """Write the report to a file."""
+    require()
+    return write(page(sweep), path)
+
+
+def page(sweep: Sweep) -> Report:
+    """The report as sections."""
+    full = of_kind(sweep.summary).iloc[-1]
+    cards = [
+        ("none" if sweep.chosen is None else percent(sweep.chosen), "share of the rows chosen", _target(sweep)),
+        (f"{sweep.settings['rows']:,}", "rows in all", f"{full['seconds']:.3g} s to explain"),
+        (
+            f"{len(sweep.settings['seeds'])}",
+            "seeds a fraction",
+            "each with its worst output" if sweep.runs["output"].nunique() > 1 else "of one output",
+        ),
+    ]
+    if sweep.chosen is not None:
+        row = of_kind(sweep.summary).set_index("fraction").loc[sweep.chosen]
+        cards.insert(1, (f"{row['speedup']:.1f}×", "as fast as all rows", f"{row['seconds']:.3g} s"))
+    return Report(
+        kicker="ExCIR sweep report",
+        title="How few rows give the ranking of all?",
+        summary=[Verdict(verdict(sweep), "bad" if sweep.chosen is None else "good")],
+        cards=cards,
+        sections=[*_charts(sweep), *_tables(sweep), *_end(sweep)],
+        footer="This page holds figures of agreement, no rows of the lake. It needs no network and sends nothing.",
+        dark=DARK,
+    )
+
+
+def _target(sweep: Sweep) -> str:
+    return f"target: Jaccard@{of_kind(sweep.summary)['k'].iloc[0]} of {sweep.settings['target_jaccard']:g}"
+
+
+def _charts(sweep: Sweep) -> list[Section]:
+    from excir_dask.report.sweep_charts import front, growth
+
+    signs = [("with", "on the Pareto front"), ("hollow", "another fraction is better in both")]
+    chosen = [("against", "chosen")] if sweep.chosen is not None else []
+    knee = [("ring", "knee of the front")] if sweep.knee is not None else []
+    seeds = len(sweep.settings["seeds"])
+    worst = "; every seed counts with its worst output" if sweep.runs["output"].nunique() > 1 else ""
+    return [
+        Section(
+            "front", "What agreement costs", [Legend([*signs, *chosen, *knee]), front(sweep)],
+            "A point a fraction: mean over seeds; the bar reaches down to the worst seed.",
+        ),
+        Section(
+            "growth", "How agreement grows with the rows",
+            [Legend([("with", "mean, and band from the worst to the best seed"), *chosen]), growth(sweep)],
+            f"{seeds} seeds a fraction{worst}.",
+        ),
+    ]  # fmt: skip
+
+
+def _tables(sweep: Sweep) -> list[Section]:
+    blocks: list[Block] = []
+    for kind in sweep.summary["kind"].unique():
+        head, *rows = table_of(sweep, kind)
+        fractions = of_kind(sweep.summary, kind)["fraction"].tolist()
+        strong = fractions.index(sweep.chosen) if sweep.chosen in fractions else None
+        blocks += [Words([title(sweep, kind)]), Grid(head, rows, words=1, strong=strong)]
+    summary = of_kind(sweep.summary)
+    rows = [
+        [NAMES[name], *("–" if value != value else f"{value:.3f}" for value in summary[f"{name}_mean"])]
+        for name in (*HIGH, *LOW)
+    ]
+    shares = [percent(fraction) for fraction in summary["fraction"]]
+    lead = f"Means over seeds. The first {len(HIGH)} are 1 where nothing changes, the others 0."
+    return [
+        Section("fractions", "Every fraction", blocks),
+        Section("figures", "Every figure of agreement", [Grid(["figure", *shares], rows)], lead),
+        Section("runs", "Every run", [Rows(_runs(sweep), "runs")], "Search, choose, or sort by any column."),
+    ]
+
+
+def _runs(sweep: Sweep) -> dict[str, object]:
+    runs = sweep.runs
+    return content(
+        [
+            Column("share", "text", [percent(fraction) for fraction in runs["fraction"]], pick=True),
+            Column("seed", "whole", runs["seed"]),
+            Column("output", "text", runs["output"], pick=True),
+            Column("of", "text", runs["kind"], pick=True),
+            Column("rows", "whole", runs["rows"]),
+            Column("seconds", "number", runs["seconds"]),
+            *(Column(NAMES[name], "number", runs[name]) for name in (*HIGH, *LOW)),
+        ]
+    )
+
+
+def _end(sweep: Sweep) -> list[Section]:
+    settings = sweep.settings
+    lake, asked = settings["lake"], settings["explain"]
+    facts = [("What was swept", headline(sweep)), ("Lake", str(lake["name"]))]
+    facts += [("Fingerprint of the lake", lake["fingerprint"])] if "fingerprint" in lake else []
+    facts += [
+        ("Seeds", ", ".join(map(str, settings["seeds"]))),
+        ("Sampling", asked["sampling"]),
+        ("Centring", asked["centering"]),
+        ("Ranked by", asked["rank_by"]),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(settings["versions"].items()))),
+    ]
+    return [
+        Section("limits", "What a sweep says, and what it does not", [Points(LIMITS)]),
+        Section("provenance", "Provenance", [Facts(facts)]),
+    ]

@@ -1,0 +1,206 @@
+"""Sentences of an explanation's report, and what it says of rows, columns, quality and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from excir_dask import display
+from excir_dask.report.blocks import Block, Points, Strong, Words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.explanation import Explanation
+
+FAINT = 0.05
+"""strength below which a feature is said to show next to no co-movement"""
+SUMMED = 12
+"""outputs that the summary speaks of"""
+COLUMNS = 40
+"""columns that were left out or converted, of which a reader sees the names"""
+LIMITS = (
+    (
+        "It measures co-movement, not causes.",
+        "A sensor that only follows the real driver scores as high as the driver.",
+    ),
+    (
+        "A score of 0.5 does not mean “unimportant”.",
+        "Where an output rises with a feature on one side and falls on the other, as with a square, the two cancel.",
+    ),
+    (
+        "Few rows can carry a score.",
+        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” says how many carry it. "
+        "Low support is flagged.",
+    ),
+    (
+        "Margins are better outputs than labels.",
+        "An output of zeros and ones makes its centre jump with the share of ones. Shifting or scaling one changes "
+        "nothing; bending it, as a sigmoid does, changes scores.",
+    ),
+    (
+        "Errors are those of independent rows, or of row groups",
+        "where their spread shows that rows of one resemble each other. Likeness beyond row groups, between days for "
+        "instance, cannot be seen.",
+    ),
+    (
+        "A group's score depends on its members' scales.",
+        "“Scaled” weighs them alike. Members that move against each other cancel; “unsigned” shows what they would "
+        "give if they did not.",
+    ),
+)
+
+
+def title(explanation: Explanation) -> str:
+    """What is explained."""
+    outputs = list(explanation.outputs["output"])
+    return f"What moves with {outputs[0]}" if len(outputs) == 1 else f"What moves with {len(outputs)} outputs"
+
+
+def summary(explanation: Explanation) -> list[Block]:
+    """The answer: plain sentences for one output, a line for each of several."""
+    outputs = list(explanation.outputs["output"])
+    tables = [explanation.of(output) for output in outputs[:SUMMED]]
+    if len(outputs) == 1:
+        return [Words([_sentence(tables[0], outputs[0])])]
+    points = []
+    for output, table in zip(outputs, tables, strict=False):
+        sides = ((1, "▲"), (-1, "▼"))
+        parts = [f"{arrow} {', '.join(names[:3])}" for way, arrow in sides if (names := _strongest(table, way))]
+        points.append((f"{output}:", "  ".join(parts) or "nothing moves with it"))
+    found: list[Block] = [Words(["Features that move most with (▲) and against (▼) each output:"]), Points(points)]
+    if len(outputs) > SUMMED:
+        found.append(Words([f"The other {len(outputs) - SUMMED:,} outputs are below."]))
+    return found
+
+
+def _sentence(table: pd.DataFrame, output: str) -> list[str]:
+    said: list[str] = []
+    for way, word in ((1, "with"), (-1, "against")):
+        names = _strongest(table, way)[:3]
+        if names:
+            said += ["; "] if said else []
+            for place, name in enumerate(names):
+                said += [" and " if place == len(names) - 1 else ", "] if place else []
+                said.append(Strong(name))
+            said.append(f" {'moves' if len(names) == 1 else 'move'} most {word} {output}")
+    faint = int((table["strength"] < FAINT).sum())
+    said = [*said, "."] if said else [f"Nothing moves with {output}."]
+    return [*said, f" {faint:,} of {_count(len(table), 'feature')} show next to no co-movement."] if faint else said
+
+
+def _strongest(table: pd.DataFrame, way: int) -> list[str]:
+    return [str(name) for name in table.loc[(table["strength"] >= FAINT) & (table["direction"] == way), "feature"]]
+
+
+def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
+    """Figures at a glance."""
+    rows, settings = explanation.facts["rows"], explanation.facts["settings"]
+    sample = "all rows of the lake" if settings["fraction"] == 1 else f"a {_share(settings['fraction'])} sample"
+    outputs, model = list(explanation.outputs["output"]), explanation.provenance.get("model")
+    source = "columns of the lake" if len(outputs) > 1 else "a column of the lake"
+    groups = explanation.groups["group"].nunique()
+    found = [
+        (f"{rows['used']:,}", "rows used", sample if settings["fraction"] == 1 else f"{sample} of {rows['lake']:,}"),
+        (f"{explanation.features['feature'].nunique():,}", "features", f"ranked by {settings['rank_by']}"),
+        (
+            outputs[0] if len(outputs) == 1 else f"{len(outputs)}",
+            "output" if len(outputs) == 1 else "outputs",
+            source if model is None else f"{model['kind']} model, {model['predict_type']}",
+        ),
+    ]
+    if groups:
+        found.append((f"{groups:,}", "groups", "of features"))
+    return found
+
+
+def read(explanation: Explanation) -> list[tuple[str, str]]:
+    """What was read, and which rows were used."""
+    rows, settings, lake = (explanation.facts["rows"], explanation.facts["settings"], explanation.provenance["lake"])
+    found = [("Lake", str(lake["name"]))]
+    if "files" in lake:
+        found.append(("Files", f"{lake['files']:,}, {_bytes(lake['bytes'])}"))
+    found.append(("Rows of the lake", f"{rows['lake']:,}"))
+    if settings["fraction"] < 1:
+        by = "row by row" if settings["sampling"] == "rows" else "in whole row groups"
+        found.append(
+            ("Sample", f"{rows['sampled']:,} rows ({_share(settings['fraction'])}), {by}, seed {settings['seed']}")
+        )
+    found.append(("Dropped: output missing", f"{rows['without_output']:,}"))
+    if settings.get("weights"):
+        found.append(("Weights", str(settings["weights"])))
+        found.append(("Dropped: weight missing or zero", f"{rows['without_weight']:,}"))
+    found.append(("Rows used", f"{rows['used']:,}"))
+    missing = explanation.features.drop_duplicates("feature")
+    missing = missing[missing["missing"] > 0].sort_values("missing", ascending=False)
+    if len(missing):
+        most = missing.iloc[0]
+        found.append(
+            ("Features with missing values", f"{len(missing):,}; most in {most['feature']}: {most['missing']:,} rows")
+        )
+    return found
+
+
+def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
+    """Columns that were left out or converted, with the reason."""
+    facts = explanation.facts
+    return [
+        *((name, "left out", reason) for name, reason in sorted(facts["left_out"].items())),
+        *((name, "converted", f"from {kinds} to double") for name, kinds in sorted(facts["converted"].items())),
+    ]
+
+
+def quality(explanation: Explanation) -> list[tuple[str, str]]:
+    """The notes of the result's text, as points."""
+    found = [note.removeprefix("note: ") for note in display.notes(explanation)]
+    return [("", note[0].upper() + note[1:] + ".") for note in found] or [
+        ("", "Nothing was found that needs a remark.")
+    ]
+
+
+def provenance(explanation: Explanation) -> list[tuple[str, str]]:
+    """Where the result came from, and how to make it again."""
+    made, settings = explanation.provenance, explanation.facts["settings"]
+    model = made.get("model")
+    amount = f", {_bytes(made['bytes_read'])} read" if made["bytes_read"] else ""
+    found = [("Finished", made["finished"].replace("T", " ").replace("+00:00", " UTC"))]
+    if "fingerprint" in made["lake"]:
+        found.append(("Fingerprint of the lake", made["lake"]["fingerprint"]))
+    if model is not None:
+        found.append(("Model", f"{model['kind']}, asked for its {model['predict_type']}"))
+        found += [("SHA-256 of the model", model["sha256"])] if model.get("sha256") else []
+        found.append(("Columns of the model", f"{len(model['columns']):,}"))
+    found += [
+        ("Run", f"{made['seconds']:,.3g} s, {_count(made['slices'], 'slice')}{amount}"),
+        ("Centring", settings["centering"]),
+        ("Ranked by", settings["rank_by"]),
+        ("Outputs", _outputs({name: settings["outputs"][name] for name in explanation.outputs["output"]})),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(made["versions"].items()))),
+    ]
+    return found
+
+
+def interval(explanation: Explanation) -> str:
+    """What the whiskers of the ranking mean."""
+    if explanation.facts["settings"]["fraction"] < 1:
+        return "95% interval of what all rows of the lake would give"
+    return "95% interval, for other rows like these"
+
+
+def _outputs(columns: Mapping[str, str | None]) -> str:
+    said = [name if column in (None, name) else f"{name} = {column}" for name, column in columns.items()]
+    return "; ".join(said[:COLUMNS]) + (f"; and {len(said) - COLUMNS:,} more" if len(said) > COLUMNS else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.3g}%"
+
+
+def _bytes(value: Any) -> str:
+    from dask.utils import format_bytes
+
+    return str(format_bytes(int(value)))

@@ -1,0 +1,58 @@
+"""Explanations and sweeps for the tests of reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from excir_dask import Explanation, Sweep, explain, sweep
+
+NASTY = '</script><script>alert("x")</script><b>&'
+FORMULA = "$$x^2$$"
+
+
+def small() -> Explanation:
+    """Two outputs, names that try to break the page, constant, empty and text columns, groups."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 30))
+    frame = pd.DataFrame(X, columns=[f"sensor_{j:02d}" for j in range(30)])
+    frame = frame.rename(columns={"sensor_03": NASTY, "sensor_04": FORMULA})
+    frame = frame.assign(idle=1.0, empty=np.nan, city="x", y=3 * X[:, 3] - 2 * X[:, 4] + X[:, 7], z=X[:, 1] - X[:, 2])
+    groups = {"<i>pair": [NASTY, FORMULA], "rest": ["sensor_10", "sensor_11", "sensor_12"]}
+    return explain(frame, output=["y", "z"], groups=groups, fraction=0.5)
+
+
+def large(features: int = 10_000, outputs: int = 1) -> Explanation:
+    """An explanation of many features, made without a run: scores at random."""
+    rng = np.random.default_rng(0)
+    base = explain(pd.DataFrame(rng.standard_normal((50, 2)), columns=["a", "y"]), output="y")
+    tables = []
+    for k in range(outputs):
+        cir = np.clip(0.5 + 0.15 * rng.standard_normal(features), 0, 1)
+        table = pd.DataFrame(
+            {
+                "output": f"class_{k}", "feature": [f"sensor_{j:05d}_temperature_mean" for j in range(features)],
+                "cir": cir, "strength": np.abs(2 * cir - 1), "direction": np.where(cir > 0.5, 1, -1),
+                "stderr": rng.random(features) / 100, "stderr_rows": 0.001, "stderr_by": "rows", "n": 10**6,
+                "missing": rng.integers(0, 10**5, features), "n_eff": rng.random(features) * 1e6,
+                "center": rng.standard_normal(features), "q25": rng.standard_normal(features),
+                "q75": rng.standard_normal(features), "scale": 1.0, "numerator": 0.0, "denominator": 1.0,
+                "center_bound": 0.0, "flag": np.where(rng.random(features) < 0.1, "low support", ""),
+            }
+        )  # fmt: skip
+        table = table.sort_values("strength", ascending=False, kind="stable")
+        tables.append(table.assign(rank=np.arange(1, features + 1)))
+    names = [f"class_{k}" for k in range(outputs)]
+    listed = pd.concat([base.outputs] * outputs, ignore_index=True).assign(output=names)
+    facts = {**base.facts, "settings": {**base.facts["settings"], "outputs": dict.fromkeys(names)}}
+    return replace(base, features=pd.concat(tables, ignore_index=True), outputs=listed, facts=facts)
+
+
+def swept() -> Sweep:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 12))
+    frame = pd.DataFrame(X, columns=[f"f{j:02d}" for j in range(12)]).assign(y=X @ np.arange(12.0, 0.0, -1.0))
+    groups = {"<b>": ["f00", "f01"], "b": ["f05", "f06"], "c": ["f09", "f10"]}
+    return sweep(frame, output="y", groups=groups, fractions=[0.2, 0.5], seeds=2, k=3, target_jaccard=0.5)

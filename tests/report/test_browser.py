@@ -1,0 +1,151 @@
+"""Reports in a real browser, from disk, with the network off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import browser as driver
+import makers
+import pytest
+
+PROGRAM = driver.find()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine; apt-get install chromium")
+
+KINDS = ("explanation", "sweep", "large")
+GROUND = """(() => {
+  const inside = (e) => [e, ...(e.shadowRoot ? below(e.shadowRoot) : [])];
+  const below = (node) => [...node.querySelectorAll("*")].flatMap(inside);
+  const canvas = below(document.querySelector(".chart")).find((e) => e.tagName === "CANVAS");
+  return canvas.getContext("2d").getImageData(1, 1, 1, 1).data[0];
+})()"""
+"""how bright the ground of the first chart is, from 0 to 255"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[driver.Browser]:
+    assert PROGRAM is not None
+    made = driver.Browser(PROGRAM, tmp_path_factory.mktemp("profile"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    results = {"explanation": makers.small(), "sweep": makers.swept(), "large": makers.large()}
+    return {kind: result.report(folder / f"{kind}.html") for kind, result in results.items()}
+
+
+def names(page: driver.Page) -> list[str]:
+    found: list[str] = page.run("[...document.querySelectorAll('.rows tbody th')].map((cell) => cell.textContent)")
+    return found
+
+
+def numbers(page: driver.Page, column: str) -> list[float]:
+    place = page.run(
+        f"[...document.querySelectorAll('.rows thead th')].findIndex((h) => h.textContent.startsWith('{column}'))"
+    )
+    cells = page.run(f"[...document.querySelectorAll('.rows tbody tr')].map((r) => r.children[{place}].textContent)")
+    return [float(cell.replace(",", "")) for cell in cells]
+
+
+def head(column: str) -> str:
+    return f".rows thead th:nth-child({column}) button"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_report_opens_without_a_complaint_in_light_and_dark(
+    browser: driver.Browser, files: dict[str, Path], kind: str, width: int, tmp_path: Path
+) -> None:
+    page = browser.open(files[kind], width, 844)
+    visible = "[...document.querySelectorAll('.chart')].filter((chart) => chart.offsetParent)"
+    assert page.run(f"{visible}.length") >= 2
+    pictures = []
+    for scheme in ("light", "dark"):
+        page.scheme(scheme)
+        page.wait(f"{visible}.every((chart) => chart.dataset.drawn === '{scheme}' && chart.clientHeight > 60)")
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.run(GROUND) == {"light": 254, "dark": 25}[scheme]
+        pictures.append(page.picture(tmp_path / f"{scheme}.png").read_bytes())
+    assert page.complaints() == []
+    assert min(map(len, pictures)) > 20_000
+    assert pictures[0] != pictures[1]
+
+
+def test_search_finds_by_typing(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["large"])
+    assert len(names(page)) == 50
+    page.press("/", "/")
+    assert page.run("document.activeElement.type") == "search"
+    page.type("sensor_00123")
+    page.wait("document.querySelectorAll('.rows tbody tr').length === 1")
+    assert names(page) == ["sensor_00123_temperature_mean"]
+    assert "1 found of 10,000 features" in page.run("document.querySelector('.status').textContent")
+    page.press("Escape")
+    page.wait("document.querySelectorAll('.rows tbody tr').length === 50")
+    page.type("no such name")
+    page.wait("document.querySelector('.status').textContent.startsWith('Nothing found')")
+    assert page.complaints() == []
+
+
+def test_sorting_by_mouse_and_by_keyboard(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["large"])
+    assert numbers(page, "rank") == list(range(1, 51))
+    page.click(head("3"))
+    shown = numbers(page, "CIR")
+    assert shown == sorted(shown, reverse=True)
+    assert page.run("document.querySelector('th:nth-child(3)').getAttribute('aria-sort')") == "descending"
+    page.press("Enter", "\r")  # the button that was clicked has the focus
+    shown = numbers(page, "CIR")
+    assert shown == sorted(shown)
+    assert page.run("document.querySelector('th:nth-child(3)').getAttribute('aria-sort')") == "ascending"
+    assert page.run("document.querySelectorAll('[aria-sort=ascending]').length") == 1
+    page.click(head("1"))
+    assert names(page)[0] == "sensor_00000_temperature_mean"
+
+
+def test_pages_and_filters(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["large"])
+    page.click(".pager button:last-child")
+    assert numbers(page, "rank") == list(range(51, 101))
+    page.run(
+        "(() => { const s = document.querySelector('.tools select'); s.value = "
+        "[...s.options].find((o) => o.text.includes('against')).value; s.dispatchEvent(new Event('change')); })()"
+    )
+    assert max(numbers(page, "CIR")) < 0.5
+    assert "found of 10,000" in page.run("document.querySelector('.status').textContent")
+
+
+def test_names_are_text_and_never_markup(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["explanation"])
+    assert makers.NASTY in names(page)
+    assert makers.FORMULA in names(page)
+    assert page.run("document.querySelectorAll('main b, main script:not([type])').length") == 0
+
+
+def test_another_output_is_drawn_when_it_is_chosen(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["explanation"])
+    hidden = "document.querySelectorAll('#ranking .chart')[1]"
+    assert page.run(f"{hidden}.dataset.drawn === undefined")
+    page.run("document.querySelector('#ranking select').focus()")
+    page.type("z")
+    page.run("document.querySelector('#ranking select').dispatchEvent(new Event('change'))")
+    page.wait(f"{hidden}.dataset.drawn === 'light'")
+    assert page.run("document.querySelectorAll('#ranking .panel:not([hidden])').length") == 1
+    assert page.complaints() == []
+
+
+def test_the_first_key_goes_to_the_skip_link(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["sweep"])
+    page.press("Tab")
+    assert page.run("document.activeElement.className") == "skip"
+    page.press("Enter", "\r")
+    page.wait("document.activeElement.id === 'content'")
+
+
+def test_a_report_prints_on_a_few_pages(browser: driver.Browser, files: dict[str, Path], tmp_path: Path) -> None:
+    printed = browser.open(files["large"]).pdf(tmp_path / "report.pdf").read_bytes()
+    pages = printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type /Page/")
+    assert 2 <= pages <= 12

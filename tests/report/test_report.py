@@ -1,0 +1,208 @@
+"""Reports as files: whole, small, safe, and the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import makers
+import pytest
+from click.testing import CliRunner
+
+from excir_dask import Explanation, Sweep
+from excir_dask.cli import excir
+from excir_dask.errors import LakeError, UsageError
+from excir_dask.report import explanation_page, page
+
+
+class Outline(HTMLParser):
+    """Elements of a page, and the texts of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[-1] += data
+
+    def ids(self, tag: str) -> list[str | None]:
+        return [attributes["id"] for name, attributes in self.found if name == tag and "id" in attributes]
+
+
+@pytest.fixture(scope="module")
+def explanation() -> Explanation:
+    return makers.small()
+
+
+@pytest.fixture(scope="module")
+def sweep() -> Sweep:
+    return makers.swept()
+
+
+@pytest.fixture(scope="module", params=["explanation", "sweep"])
+def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    result = request.getfixturevalue(request.param)
+    return result.report(tmp_path_factory.mktemp("out") / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_explanation_has_every_section(explanation: Explanation) -> None:
+    outline = Outline(page.render(explanation_page.page(explanation)))
+    expected = ["ranking", "outputs", "spread", "groups", "features", "read", "quality", "limits", "provenance"]
+    assert outline.ids("section") == expected
+
+
+def test_sections_that_have_nothing_to_say_are_left_out() -> None:
+    keys = [section.key for section in explanation_page.page(makers.large(30)).sections]
+    assert "outputs" not in keys
+    assert "groups" not in keys
+
+
+def test_the_choice_of_a_sweep_comes_first(sweep: Sweep, tmp_path: Path) -> None:
+    text = sweep.report(tmp_path / "r.html").read_text()
+    assert text.index('class="verdict good"') < text.index("<section")
+    assert Outline(text).ids("section") == ["front", "growth", "fractions", "figures", "runs", "limits", "provenance"]
+
+
+def test_10_000_features_take_less_than_2_mb(tmp_path: Path) -> None:
+    file = makers.large().report(tmp_path / "r.html")
+    assert file.stat().st_size < 2_000_000
+    assert "to keep this file small" not in file.read_text().lower()
+
+
+def test_beyond_its_size_a_page_holds_the_first_features_and_says_so(tmp_path: Path) -> None:
+    file = makers.large(10_000, outputs=4).report(tmp_path / "r.html")
+    assert file.stat().st_size < 2_000_000
+    found = re.search(r"holds the first ([\d,]+) of 10,000 features of each output; features.parquet", file.read_text())
+    assert found is not None
+    assert 1000 < int(found[1].replace(",", "")) < 10_000
+
+
+def test_names_are_escaped_everywhere(explanation: Explanation, tmp_path: Path) -> None:
+    text = explanation.report(tmp_path / "r.html").read_text()
+    assert makers.NASTY not in text
+    assert "<i>pair" not in text
+    assert not [tag for tag, _ in Outline(text).found if tag == "b"]
+    assert text.count("</script>") == text.count("<script")
+
+
+def test_nothing_is_loaded_from_anywhere(text: str) -> None:
+    assert not re.search(r"(https?:)?//[a-z]+\.[a-z]", text)
+    for _, attributes in Outline(text).found:
+        assert not {"src", "srcset", "action", "data"} & set(attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+
+
+def test_the_policy_names_the_scripts_of_the_page_and_no_others(text: str) -> None:
+    outline = Outline(text)
+    policy = next(a["content"] for _, a in outline.found if a.get("http-equiv") == "Content-Security-Policy") or ""
+    packed = next(s for s, (_, a) in _scripts(outline) if a.get("id") == "bokeh")
+    running = next(s for s, (_, a) in _scripts(outline) if not a)
+    for script in (gzip.decompress(base64.b64decode(packed)), running.encode()):
+        assert base64.b64encode(hashlib.sha256(script).digest()).decode() in policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.count("sha256-") == 2
+    assert "unsafe-eval" not in policy
+
+
+def _scripts(outline: Outline) -> list[tuple[str, tuple[str, dict[str, str | None]]]]:
+    elements = [element for element in outline.found if element[0] == "script"]
+    return list(zip(outline.scripts, elements, strict=True))
+
+
+def test_data_in_scripts_is_json(text: str) -> None:
+    data = [s for s, (_, a) in _scripts(Outline(text)) if a.get("type") == "application/json"]
+    assert len(data) > 3
+    for script in data:
+        json.loads(script)
+
+
+def test_ids_are_unique(text: str) -> None:
+    ids = [attributes["id"] for _, attributes in Outline(text).found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_no_row_of_the_lake_is_in_a_report() -> None:
+    table = explanation_page.page(makers.large(50))
+    rows = next(section for section in table.sections if section.key == "features").blocks[0]
+    assert len(rows.content["columns"][0]["values"]) == 50
+
+
+def test_the_same_result_gives_the_same_bytes(explanation: Explanation, sweep: Sweep, tmp_path: Path) -> None:
+    for result in (explanation, sweep):
+        one, two = result.report(tmp_path / "one.html"), result.report(tmp_path / "two.html")
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_saved_folders_hold_a_report_that_loading_does_not_need(explanation: Explanation, tmp_path: Path) -> None:
+    folder = explanation.save(tmp_path / "out")
+    assert (folder / "report.html").read_bytes() == Explanation.load(folder).report(tmp_path / "r.html").read_bytes()
+    (folder / "report.html").unlink()
+    assert Explanation.load(folder).to_json() == explanation.to_json()
+    assert not (explanation.save(tmp_path / "without", report=False) / "report.html").exists()
+
+
+def test_a_report_that_fails_does_not_cost_the_result(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explanation_page, "page", lambda result: 1 / 0)
+    with pytest.warns(UserWarning, match=r"report.html was not written \(ZeroDivisionError"):
+        folder = explanation.save(tmp_path / "out")
+    assert Explanation.load(folder).to_json() == explanation.to_json()
+    with pytest.raises(ZeroDivisionError):
+        explanation.save(tmp_path / "new", report=True)
+
+
+def test_a_sweep_is_saved_with_its_report(sweep: Sweep, tmp_path: Path) -> None:
+    folder = sweep.save(tmp_path / "out")
+    assert (folder / "report.html").exists()
+    (folder / "report.html").unlink()
+    assert Sweep.load(folder).chosen == sweep.chosen
+
+
+def test_without_bokeh_it_is_said_what_to_install(
+    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = page.importlib.util.find_spec
+    monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: None if name == "bokeh" else find(name))
+    with pytest.raises(UsageError, match=r"reports need bokeh, .*pip install 'excir-dask\[report\]'"):
+        explanation.report(tmp_path / "r.html")
+    assert not (explanation.save(tmp_path / "out") / "report.html").exists()
+    with pytest.raises(UsageError, match="reports need bokeh"):
+        explanation.save(tmp_path / "new", report=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_somebodys_own_file_is_not_replaced(explanation: Explanation, tmp_path: Path) -> None:
+    (tmp_path / "r.html").write_bytes(explanation.report(tmp_path / "r.html").read_bytes()[:3000])
+    assert explanation.report(tmp_path / "r.html").stat().st_size > 3000
+    (tmp_path / "thesis.html").write_text("<h1>years of work</h1>")
+    with pytest.raises(UsageError, match="is not a report"):
+        explanation.report(tmp_path / "thesis.html")
+    with pytest.raises(UsageError, match="is a folder"):
+        explanation.report(tmp_path)
+
+
+def test_the_command_writes_reports_of_both_kinds(explanation: Explanation, sweep: Sweep, tmp_path: Path) -> None:
+    explanation.save(tmp_path / "e", report=False)
+    sweep.save(tmp_path / "s", report=False)
+    run = CliRunner().invoke
+    assert run(excir, ["report", str(tmp_path / "e")]).stdout.strip() == str(tmp_path / "e" / "report.html")
+    Explanation.load(tmp_path / "e")
+    assert run(excir, ["report", str(tmp_path / "s"), "--out", str(tmp_path / "s.html")]).exit_code == 0
+    assert "How few rows" in (tmp_path / "s.html").read_text()
+    failed = run(excir, ["report", str(tmp_path)]).exception
+    assert isinstance(failed, LakeError)
+    assert "neither explanation.json nor sweep.json" in str(failed)
