@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters import client_for
 from excir_dask.errors import DataError, LakeError, UsageError
+from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
 from excir_dask.inputs import parse_bytes
 from excir_dask.lake.locate import locate
@@ -215,7 +216,8 @@ def _label_values(
         key = (f"excir-label-{token}", i)
         graph[key] = (find_values, list(pieces), label, kind, filesystem)
         work[key] = sum(sum(piece.rows) for piece in pieces)
-    return merge_values(ClusterRunner(client, progress).run(graph, list(work), work, "reading labels"))
+    rows = Work(work, sum(work.values()))
+    return merge_values(ClusterRunner(client, progress).run(graph, list(work), rows, "reading labels"))
 
 
 def _check_memory(snapshot: Snapshot, selection: Selection, fraction: float, workers: Sequence[Worker]) -> None:
