@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import time
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters import client_for
@@ -24,16 +26,19 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
+from excir_dask.runs import holds, make_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
-from excir_dask.training.result import Training, check_target
+from excir_dask.training.result import Training, check_target, sidecar
 from excir_dask.training.rows import VALUE, Counts, Recipe, Shape
 from excir_dask.training.watch import Worker, workers_of
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
+
+log = logging.getLogger(__name__)
 
 
 def train(
@@ -54,6 +59,7 @@ def train(
     storage_options: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
+    force: bool = False,
 ) -> Training:
     """Train an XGBoost model on the rows of a lake.
 
@@ -97,9 +103,11 @@ def train(
     storage_options : mapping, optional
         For fsspec filesystems.
     progress : bool, optional
-        Show progress bars; by default where standard error is a terminal.
+        Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
     overwrite : bool
-        Replace what is already at ``out``.
+        Replace what is already at ``out``. A model of the same arguments and files (its run id) is not trained again.
+    force : bool
+        Train again what is there already.
 
     Returns
     -------
@@ -110,7 +118,7 @@ def train(
     _check_arguments(rounds, early_stopping, validation)
     check(params)
     if out is not None:
-        check_target(out, overwrite)
+        check_target(out, overwrite=True)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):
@@ -122,6 +130,18 @@ def train(
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
     spans = whole_rows(snapshot, selection, size, VALUE)
+    settings = {
+        "label": label, "weights": weights, "rounds": rounds, "early_stopping": early_stopping,
+        "validation": validation, "fraction": fraction, "seed": seed,
+    }  # fmt: skip
+    run = make_id({**settings, "version": __version__, "lake": snapshot.fingerprint, "params": params,
+                   "features": selection.features, "budget": size})  # fmt: skip
+    if out is not None:
+        same = holds(sidecar(Path(out)), ["provenance", "run_id"], run) and Path(out).is_file()
+        if same and not force:
+            say_done(run, out)
+            return Training.load(out)
+        check_target(out, overwrite or same)
     token = uuid.uuid4().hex
 
     # distributed and XGBoost look for the current client, whatever they are given
@@ -140,10 +160,6 @@ def train(
         boosted = boosting.train(shapes, selection.features, weights is not None, full, rounds, stopping)
     check_unchanged(snapshot)
 
-    settings = {
-        "label": label, "weights": weights, "rounds": rounds, "early_stopping": early_stopping,
-        "validation": validation, "fraction": fraction, "seed": seed,
-    }  # fmt: skip
     booster, metric, best, score = _cut(boosted, bool(stopping))
     booster.feature_names = list(selection.features)
     booster.set_attr(
@@ -167,10 +183,14 @@ def train(
         params=full,
         settings=settings,
         left_out=selection.left_out,
-        provenance=_provenance(snapshot, workers, spans),
+        provenance={**_provenance(snapshot, workers, spans), "run_id": run},
         seconds=round(time.perf_counter() - began, 3),
     )
-    return training if out is None else training.save(out, overwrite)
+    if out is None:
+        return training
+    saved = training.save(out, overwrite or same)
+    log.info("saved in %s", out)
+    return saved
 
 
 def _check_arguments(rounds: int, early_stopping: int, validation: float) -> None:
