@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import logging
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.errors import ClusterError, UsageError
@@ -13,7 +17,10 @@ from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-CONNECT_TIMEOUT = "10s"
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = "5s"
+"""to a scheduler that does not answer: it takes milliseconds to one that does"""
 
 _NOWHERE = "127.0.0.1:0"
 """of the pages that a cluster serves: no address at all would mean every address, and a warning where it is taken"""
@@ -23,7 +30,7 @@ _NOWHERE = "127.0.0.1:0"
 def runner_for(scheduler: str | Client | None, progress: bool | None = None) -> Iterator[Runner]:
     """A runner for an address, a client, or (None) the active client if there is one and threads if there is none."""
     if isinstance(scheduler, str):
-        with _connect(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
+        with connected(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
         return
     active = scheduler if scheduler is not None else _active_client()
@@ -40,7 +47,7 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
     """
     active = scheduler if scheduler is not None else _active_client()
     if isinstance(active, str):
-        with _connect(active) as client:
+        with connected(active) as client:
             yield client
     elif active is not None:
         with _connect(active.scheduler.address, active.security) as client:
@@ -61,6 +68,55 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
             Client(cluster, set_as_default=False) as client,
         ):  # fmt: skip
             yield client
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the scheduler at an address; says where its dashboard is."""
+    with _connect(address) as client:
+        log.info("dashboard: %s", _dashboard(client) or "none, because the scheduler was started without one")
+        log.debug("cluster at %s: %d workers, %d threads", address, *_size(client))
+        yield client
+
+
+@contextmanager
+def performance_report(client: Client, file: str | os.PathLike[str]) -> Iterator[None]:
+    """Save dask's own report of everything that the cluster does meanwhile, also if that fails."""
+    from distributed import performance_report as report_to
+
+    target = Path(file)
+    if not target.absolute().parent.is_dir() or not os.access(target.absolute().parent, os.W_OK):
+        raise UsageError(f"{target} cannot be written, because its folder is not there or may not be written to")
+    try:
+        client.run_on_scheduler(importlib.metadata.version, "bokeh")
+    except importlib.metadata.PackageNotFoundError:
+        raise UsageError(
+            "the scheduler makes the performance report with bokeh, which is not installed there; "
+            "run 'pip install bokeh' on its machine, or leave the report out"
+        ) from None
+    report = report_to(filename=os.fspath(target))
+    with client.as_current():
+        report.__enter__()
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):  # what went wrong first is what the user must see
+                report.__exit__(None, None, None)
+            raise
+        report.__exit__(None, None, None)
+    log.info("performance report: %s", target)
+
+
+def _dashboard(client: Client) -> str | None:
+    try:
+        return client.dashboard_link or None
+    except KeyError:
+        return None
+
+
+def _size(client: Client) -> tuple[int, int]:
+    threads = client.nthreads()
+    return len(threads), sum(threads.values())
 
 
 def _connect(address: str, security: Security | None = None) -> Client:

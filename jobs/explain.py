@@ -8,5 +8,4 @@ import sys
 from excir_dask.cli import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "explain")
-    main()
+    main(["explain", *sys.argv[1:]])
