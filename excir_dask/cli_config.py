@@ -31,10 +31,8 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
     for key, given in content.items():
         name = str(key).replace("_", "-")
         if name not in known:
-            raise UsageError(
-                f"{value}: '{key}' is not an option of '{ctx.info_name}'{nearest(name, known)}; "
-                f"'{ctx.command_path} --help' lists them"
-            )
+            advice = nearest(name, known) or f"; '{ctx.command_path} --help' lists them"
+            raise UsageError(f"{value}: '{key}' is not an option of '{ctx.command_path}'{advice}")
         target = known[name].name
         assert target is not None
         if target in found:

@@ -55,7 +55,10 @@ class Output(click.ParamType):
         return (name, column) if equals else (None, value)
 
     def from_file(self, value: Any) -> Any:
-        if isinstance(value, dict) and value and _all(list(value.values()), str):
+        if isinstance(value, dict) and _all(list(value.values()), str):
+            for name in value:
+                if not isinstance(name, str | int) or isinstance(name, bool):
+                    raise ValueError(f"a mapping from names; YAML takes one for {name!r}: put it in quotes")
             return [(str(name), column) for name, column in value.items()]
         columns = [value] if isinstance(value, str) else value
         if not _all(columns, str):

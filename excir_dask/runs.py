@@ -50,5 +50,4 @@ def holds(file: Path, place: Sequence[str], run: str | None) -> bool:
 
 
 def say_done(run: str | None, out: str | os.PathLike[str]) -> None:
-    log.info("already done (run id %s), nothing is computed: %s holds the result; use force to compute it again",
-             run, out)  # fmt: skip
+    log.info("already done (run id %s): this is what %s holds; --force (force=True) computes it again", run, out)

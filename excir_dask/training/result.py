@@ -157,7 +157,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         if file.is_dir():
             raise UsageError(f"{file} is a folder; choose another name")
         if file.exists() and not overwrite:
-            raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten")
+            raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten (--overwrite)")
     return target
 
 
