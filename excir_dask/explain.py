@@ -23,7 +23,7 @@ from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.locate import filesystem_of
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.question import Question, ask
-from excir_dask.runs import holds, say_done
+from excir_dask.runs import saved_id, say_done
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -147,8 +147,9 @@ def explain(
     0       a  1.00          1
     1       b  0.25         -1
     """
-    if out is not None:
-        check_target(out, overwrite=True)
+    saved = None if out is None else saved_id(Path(out) / "manifest.json", ["run_id"])
+    if out is not None:  # before the footers are read, which may take minutes, if they cannot change the answer
+        check_target(out, overwrite or saved is not None)
     question = ask(
         lake, output=output, model=model, predict_type=predict_type, model_columns=model_columns,
         allow_pickle=allow_pickle, features=features, categoricals=categoricals, max_categories=max_categories,
@@ -158,8 +159,8 @@ def explain(
         storage_options=storage_options,
     )  # fmt: skip
     run = question.run_id
+    same = saved is not None and saved == run
     if out is not None:
-        same = holds(Path(out) / "manifest.json", ["run_id"], run)
         if same and not force:
             say_done(run, out)
             return Explanation.load(out)

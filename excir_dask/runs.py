@@ -36,17 +36,18 @@ def lake_fingerprint(lake: Any, storage_options: Mapping[str, Any] | None = None
     return take_snapshot(locate(lake, storage_options)).fingerprint
 
 
-def holds(file: Path, place: Sequence[str], run: str | None) -> bool:
-    """Whether a saved result is of that run; ``place`` says under which keys of a JSON file its id is."""
-    if run is None:
-        return False
+def saved_id(file: Path, place: Sequence[str]) -> str | None:
+    """The id of the run that a saved result is of; ``place`` says under which keys of a JSON file it is.
+
+    None where there is no result, or one without an id: that is of another run, whatever this one is.
+    """
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         for key in place:
             found = found[key]
-    except (OSError, ValueError, KeyError, TypeError):  # no result, or one of an older version: it is of another run
-        return False
-    return bool(found == run)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def say_done(run: str | None, out: str | os.PathLike[str]) -> None:

@@ -54,7 +54,7 @@ def test_a_file_says_what_the_command_line_can_say(run, lake, tmp_path):
 
 def test_what_is_typed_and_what_is_written_are_the_same_run(run, lake, tmp_path):
     text = (
-        "lake: LAKE\noutput: {yes: pred, no: other}\nfeatures: rpm,speed\ngroup: ['g=rpm,speed']\nfraction: auto\nk: 1"
+        "lake: LAKE\noutput: {'yes': pred, 7: other}\nfeatures: rpm,speed\ngroup: ['g=rpm,speed']\nfraction: auto\nk: 1"
     )
     assert run(text, "--out", tmp_path / "out").exit_code == 0
     typed = ["--output", "yes=pred", "--output", "7=other", "--features", "rpm,speed", "--group", "g=rpm,speed"]

@@ -416,7 +416,9 @@ def test_the_active_client_is_used_and_left_as_it_was(lake: Path) -> None:
     assert found.model == train(lake, label="sick", **QUICK).model
 
 
-def test_progress_shows_rounds(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_shows_rounds(lake: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("excir_dask.graph.progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("excir_dask.graph.progress.LINE_SHARE", 0.0)
     train(lake, label="sick", progress=True, **QUICK)
     shown = capfd.readouterr()
     assert [line.split()[0] for line in shown.err.splitlines() if not line.startswith("[")][-1] == "training"

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from excir_dask.graph.tree import Key
 
@@ -92,17 +92,14 @@ def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | No
         yield lambda place, text: shown.update(place - shown.pos, text or None)
 
 
-@dataclass
 class _Lines:
     """Lines for a log: few enough to read, often enough to see that it goes on."""
 
-    length: int
-    label: str
-    began: float = field(default_factory=time.monotonic)
-    told: float = field(default_factory=time.monotonic)
-    share: float = 0.0
-    """that was told last"""
-    lines: int = 0
+    def __init__(self, length: int, label: str):
+        self.length, self.label = length, label
+        self.began = self.told = time.monotonic()
+        self.share = 0.0
+        self.lines = 0
 
     def advance(self, place: int, text: str) -> None:
         now, share = time.monotonic(), place / max(self.length, 1)

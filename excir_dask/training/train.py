@@ -26,7 +26,7 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
-from excir_dask.runs import holds, make_id, say_done
+from excir_dask.runs import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
@@ -117,8 +117,10 @@ def train(
     params = dict(params or {})
     _check_arguments(rounds, early_stopping, validation)
     check(params)
+    saved = None
     if out is not None:
-        check_target(out, overwrite=True)
+        saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
+        check_target(out, overwrite or saved is not None)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):
@@ -136,8 +138,8 @@ def train(
     }  # fmt: skip
     run = make_id({**settings, "version": __version__, "lake": snapshot.fingerprint, "params": params,
                    "features": selection.features, "budget": size})  # fmt: skip
+    same = saved == run
     if out is not None:
-        same = holds(sidecar(Path(out)), ["provenance", "run_id"], run) and Path(out).is_file()
         if same and not force:
             say_done(run, out)
             return Training.load(out)
@@ -188,9 +190,9 @@ def train(
     )
     if out is None:
         return training
-    saved = training.save(out, overwrite or same)
+    training = training.save(out, overwrite or same)
     log.info("saved in %s", out)
-    return saved
+    return training
 
 
 def _check_arguments(rounds: int, early_stopping: int, validation: float) -> None:

@@ -16,7 +16,7 @@ from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
 from excir_dask.explanation import Explanation
 from excir_dask.folders import check_target
-from excir_dask.runs import holds, lake_fingerprint, make_id, say_done
+from excir_dask.runs import lake_fingerprint, make_id, saved_id, say_done
 from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.result import Sweep
 from excir_dask.transfer.summary import choose, front_of, summarise
@@ -114,9 +114,10 @@ def sweep(
     _check(k, target_jaccard, retrain, options)
     run_id, same = None, False
     if out is not None:
-        check_target(out, overwrite=True, what="sweep")
+        saved = saved_id(Path(out) / "sweep.json", ["settings", "run_id"])
+        check_target(out, overwrite or saved is not None, "sweep")
         run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, options)
-        same = holds(Path(out) / "sweep.json", ["settings", "run_id"], run_id)
+        same = saved is not None and saved == run_id
         if same and not force:
             say_done(run_id, out)
             return Sweep.load(out)
