@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import logging
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT = "5s"
-"""to a scheduler that does not answer: it takes milliseconds to one that does"""
+CONNECT_TIMEOUT = 5.0
+"""seconds that a scheduler has to answer: it takes milliseconds"""
 
 _NOWHERE = "127.0.0.1:0"
 """of the pages that a cluster serves: no address at all would mean every address, and a warning where it is taken"""
@@ -124,11 +126,25 @@ def _connect(address: str, security: Security | None = None) -> Client:
 
     _check_address(address)
     try:
+        if not address.startswith("inproc:"):
+            with ThreadPoolExecutor(1) as thread:  # the thread of a notebook has an event loop already
+                thread.submit(asyncio.run, _greet(address, security)).result()
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', or leave the address out"
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:.0f} s ({str(error) or 'not a word came back'}); "
+            "start one with 'dask scheduler', or leave the address out"
         ) from error
+
+
+async def _greet(address: str, security: Security | None) -> None:
+    """Raise unless something that speaks dask's language is there: a client would wait for a silent one for ever."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    arguments = (security or Security()).get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=CONNECT_TIMEOUT, **arguments), CONNECT_TIMEOUT + 1)
+    await comm.close()
 
 
 def _check_address(address: str) -> None:
