@@ -132,7 +132,7 @@ def _connect(address: str, security: Security | None = None) -> Client:
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:.0f} s ({str(error) or 'not a word came back'}); "
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:.0f} s ({str(error) or 'silence'}); "
             "start one with 'dask scheduler', or leave the address out"
         ) from error
 
