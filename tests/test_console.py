@@ -166,6 +166,7 @@ def test_ctrl_c_takes_the_tasks_off_the_cluster(lake, tmp_path, cluster):
             time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_cluster_run_names_its_dashboard_and_saves_dasks_report(lake, tmp_path, cluster):
     done = excir(lake, "--scheduler", cluster, "-v", "--performance-report", tmp_path / "report.html")
@@ -175,6 +176,7 @@ def test_a_cluster_run_names_its_dashboard_and_saves_dasks_report(lake, tmp_path
     assert "excir-summarise" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_report_that_cannot_be_written_is_refused_first(lake, tmp_path, cluster):
     done = excir(lake, "--scheduler", cluster, "--performance-report", tmp_path / "no" / "report.html")
