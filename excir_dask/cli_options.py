@@ -7,22 +7,30 @@ from typing import Any, TypeVar
 
 import click
 
+from excir_dask.cli_types import Fraction, Groups, Names, Output
 from excir_dask.errors import UsageError
-from excir_dask.options import Fraction, Groups
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 QUESTION = (
-    click.option("--output", "outputs", multiple=True, help="Column of model outputs; repeat for several."),
+    click.option(
+        "--output", "outputs", multiple=True, type=Output(), metavar="[CLASS=]COLUMN",
+        help="Column of model outputs, with a name for it if you like; repeat for several.",
+    ),
     click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file."),
     click.option(
         "--predict-type", type=click.Choice(["margin", "probability"]), default="margin", show_default=True,
         help="What the model is asked for.",
     ),
-    click.option("--model-columns", help="Comma-separated columns of a model that does not name them, in its order."),
+    click.option(
+        "--model-columns", type=Names(), metavar="a,b,...",
+        help="Columns of a model that does not name them, in its order.",
+    ),
     click.option("--allow-pickle", is_flag=True, help="Load a pickle or joblib file, which runs the code in it."),
-    click.option("--features", help="Comma-separated names or patterns to explain; '!name' takes columns away."),
+    click.option(
+        "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
+    ),
     click.option(
         "--categoricals", type=click.Choice(["omit", "indicators"]), default="omit", show_default=True,
         help="Text columns: left out, or one 0/1 feature a category.",
@@ -31,7 +39,10 @@ QUESTION = (
         "--max-categories", type=click.IntRange(min=1), default=20, show_default=True,
         help="Categories of a column that are features; the others are one feature together.",
     ),
-    click.option("--group", "groups", multiple=True, type=Groups(), help="A group of features; repeat for several."),
+    click.option(
+        "--group", "groups", multiple=True, type=Groups(), metavar="NAME=a,b,...",
+        help="A group of features; repeat for several.",
+    ),
     click.option("--groups", "groups_file", type=click.Path(), help="YAML or JSON file of groups: name: [features]."),
     click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP."),
     click.option(
@@ -86,13 +97,39 @@ SCORING = (
 )  # fmt: skip
 """how scores are made"""
 
-RUNNING = (
-    click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold."),
+BUDGET = (click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold."),)
+"""how the lake is cut"""
+
+THREADS = (
     click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]"),
+)
+"""how many at once"""
+
+RUNNING = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]"),
     click.option("--cluster", type=click.Path(), help="In place of --scheduler: a file such as those in cluster/."),
-)
+    click.option(
+        "--performance-report", type=click.Path(), metavar="FILE",
+        help="With a cluster: save dask's report of tasks, workers and transfers as HTML.",
+    ),
+)  # fmt: skip
 """where it runs"""
+
+RESULT = (
+    click.option("--out", type=click.Path(), metavar="FOLDER", help="Folder to save the result in."),
+    click.option("--overwrite", is_flag=True, help="Replace another result that is already there."),
+    click.option("--force", is_flag=True, help="Compute again what is there already, of the same question and files."),
+)
+"""where the result goes"""
+
+JSON = (click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables."),)
+
+CONSOLE = (
+    *JSON,
+    click.option("-q", "--quiet", is_flag=True, help="Nothing on standard error but errors."),
+    click.option("-v", "--verbose", is_flag=True, help="Say what is planned, and how long each scan takes."),
+)
+"""what is printed"""
 
 
 def options(*some: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -107,8 +144,8 @@ def options(*some: Sequence[Callable[[Command], Command]]) -> Callable[[Command]
 
 
 def explain_arguments(
-    outputs: Sequence[str], model_columns: str | None, features: str | None,
-    groups: Sequence[tuple[str, list[str]]], groups_file: str | None, **others: Any,
+    outputs: Sequence[tuple[str | None, str]], groups: Sequence[tuple[str, list[str]]], groups_file: str | None,
+    **others: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Arguments of :func:`~excir_dask.explain` from the options of ``QUESTION`` and others of the same names."""
     from excir_dask.grouping import combine, read_groups
@@ -118,15 +155,15 @@ def explain_arguments(
         if given.count(name) > 1:
             raise UsageError(f"group '{name}' is given twice; give all its members in one --group")
     sources = [("--group", dict(groups)), *([(groups_file, read_groups(groups_file))] if groups_file else [])]
-    return {
-        "output": outputs[0] if len(outputs) == 1 else list(outputs) or None,
-        "model_columns": names(model_columns),
-        "features": names(features),
-        "groups": combine(*sources),
-        **others,
-    }
+    return {"output": _output(outputs), "groups": combine(*sources), **others}
 
 
-def names(text: str | None) -> list[str] | None:
-    """Names that commas separate."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+def _output(outputs: Sequence[tuple[str | None, str]]) -> str | list[str] | dict[str, str] | None:
+    columns = [column for _, column in outputs]
+    if all(name is None for name, _ in outputs):
+        return columns[0] if len(columns) == 1 else columns or None
+    names = [name or column for name, column in outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"output '{name}' is given twice; give each column a name of its own")
+    return dict(zip(names, columns, strict=True))

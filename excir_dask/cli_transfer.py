@@ -1,4 +1,4 @@
-"""The command ``excir sweep``: how few rows give the ranking of all of them."""
+"""The commands ``excir sweep`` (how few rows give the ranking of all of them) and ``excir compare``."""
 
 from __future__ import annotations
 
@@ -8,65 +8,52 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_options import QUESTION, RUNNING, SAMPLING, SCORING, explain_arguments, names, options
+from excir_dask.cli_config import CONFIG
+from excir_dask.cli_options import (
+    BUDGET,
+    CONSOLE,
+    JSON,
+    QUESTION,
+    RESULT,
+    RUNNING,
+    SAMPLING,
+    SCORING,
+    THREADS,
+    explain_arguments,
+    options,
+)
+from excir_dask.cli_running import running
+from excir_dask.cli_types import KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
 
 
-class Numbers(click.ParamType):
-    """a,b,c"""
-
-    name = "a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
-        try:
-            return [float(part) for part in names(value) or []]
-        except ValueError:
-            self.fail(f"'{value}' is not a list of numbers such as 0.2,0.5", param, ctx)
-
-
-class Seeds(click.ParamType):
-    """How many seeds, or which: 3, or 0,7,11"""
-
-    name = "N|a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | list[int]:
-        try:
-            return [int(part) for part in value.split(",")] if "," in str(value) else int(value)
-        except ValueError:
-            self.fail(f"'{value}' is neither a number of seeds nor a list such as 0,7,11", param, ctx)
-
-
 @click.command()
-@click.argument("lake")
+@click.argument("lake", type=Lake())
+@options(CONFIG)
 @click.option(
-    "--fractions",
-    type=Numbers(),
-    default="0.2,0.3,0.4,0.5,0.75",
-    show_default=True,
+    "--fractions", type=Numbers(), metavar="a,b,...", default="0.2,0.3,0.4,0.5,0.75", show_default=True,
     help="Shares of the rows to compare with all of them.",
-)
+)  # fmt: skip
 @click.option(
     "--seeds", type=Seeds(), default="3", show_default=True, help="Samples of each: how many, or their seeds."
 )
 @click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Places of the ranking to compare.")
 @click.option(
-    "--target-jaccard",
-    type=float,
-    default=0.9,
-    show_default=True,
+    "--target-jaccard", type=float, default=0.9, show_default=True,
     help="Overlap of the first K that every seed and output must reach.",
-)
+)  # fmt: skip
 @click.option("--retrain", is_flag=True, help="Train a model at every fraction, in place of --output or --model.")
 @click.option("--label", metavar="COLUMN", help="With --retrain: the column to learn.")
-@click.option("--params", multiple=True, metavar="KEY=VALUE", help="With --retrain: a parameter of XGBoost, or @FILE.")
-@options(QUESTION, SAMPLING, SCORING, RUNNING)
-@click.option("--out", type=click.Path(), help="Folder to save the sweep in.")
-@click.option("--overwrite", is_flag=True, help="Replace a sweep that is already in that folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables.")
+@click.option(
+    "--params", multiple=True, type=KeyValue(), metavar="KEY=VALUE",
+    help="With --retrain: a parameter of XGBoost, or @FILE.",
+)  # fmt: skip
+@options(QUESTION, SAMPLING, SCORING, BUDGET, THREADS, RUNNING, RESULT, CONSOLE)
 def sweep(
-    lake: str, fractions: list[float], seeds: int | list[int], k: int, target_jaccard: float,
+    lake: Any, fractions: list[float], seeds: int | list[int], k: int, target_jaccard: float,
     retrain: bool, label: str | None, params: Sequence[str],
-    threads: int | None, out: str | None, overwrite: bool, as_json: bool, **given: Any,
+    threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None,
+    out: str | None, overwrite: bool, force: bool, as_json: bool, quiet: bool, verbose: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find how few rows of LAKE give the ranking of all of them.
 
@@ -77,32 +64,46 @@ def sweep(
     excir sweep lake/ --output pred
     excir sweep lake/ --model model.ubj --fractions 0.01,0.05,0.2 --seeds 5 --out sweep/
     excir sweep lake/ --retrain --label bought
+    excir sweep --config sweep.yaml --seeds 5
     """
-    import dask
-
-    from excir_dask.folders import check_target
     from excir_dask.training.params import parse_params
     from excir_dask.transfer.sweep import sweep as run
 
-    if out is not None:
-        check_target(out, overwrite, "sweep")
     if retrain != (label is not None):
         raise UsageError("--retrain and --label go together: --retrain --label COLUMN; only one of them is given")
-    with dask.config.set({} if threads is None else {"num_workers": threads}):
+    arguments = explain_arguments(**given)
+    learned = {"label": label, "params": parse_params(params)} if retrain else None
+    with running(quiet, verbose, scheduler, performance_report, threads, cluster=cluster) as how:
         found = run(
-            lake,
-            fractions=fractions,
-            seeds=seeds,
-            k=k,
-            target_jaccard=target_jaccard,
-            retrain={"label": label, "params": parse_params(params)} if retrain else None,
-            **explain_arguments(**given),
-        )
-    if out is not None:
-        found.save(out, overwrite=overwrite)
-        click.echo(f"saved in {out}", err=True)
+            lake, fractions=fractions, seeds=seeds, k=k, target_jaccard=target_jaccard, retrain=learned,
+            out=out, overwrite=overwrite, force=force, **arguments, **how,
+        )  # fmt: skip
     if as_json:
         content = {name: value for name, value in found.to_dict().items() if name != "runs"}
         click.echo(json.dumps({**content, "out": out}, allow_nan=False))
     else:
         click.echo(str(found))
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@options(CONFIG)
+@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")
+@options(JSON)
+def compare(a: str, b: str, k: int, top: int, as_json: bool) -> None:
+    """Say how far explanation B agrees with explanation A.
+
+    A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (and what chance gives),
+    Spearman, Kendall and nDCG@k, shape by Procrustes, affine and KL residuals, scores by their standard errors.
+
+    \b
+    excir compare full/ sample/
+    excir compare january/ february/ --k 20 --json
+    """
+    from excir_dask.transfer import words
+    from excir_dask.transfer.agreement import compare as run
+
+    found = run(a, b, k)
+    click.echo(json.dumps(found.to_dict(top), allow_nan=False) if as_json else words.text(found, top))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib.metadata
+import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.cluster_files import ClusterFile, read_cluster_file
@@ -16,7 +21,10 @@ from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-CONNECT_TIMEOUT = "10s"
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = 5.0
+"""seconds that a scheduler has to answer: it takes milliseconds"""
 
 _NOWHERE = "127.0.0.1:0"
 """of the pages that a cluster serves: no address at all would mean every address, and a warning where it is taken"""
@@ -32,11 +40,11 @@ def runner_for(
     if cluster is not None:
         if scheduler is not None:
             raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
-        with _client_of(read_cluster_file(cluster)) as client, closing(ClusterRunner(client, progress)) as runner:
+        with client_of_file(cluster) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
         return
     if isinstance(scheduler, str):
-        with _connect(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
+        with connected(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
             yield runner
         return
     active = scheduler if scheduler is not None else _active_client()
@@ -53,7 +61,7 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
     """
     active = scheduler if scheduler is not None else _active_client()
     if isinstance(active, str):
-        with _connect(active) as client:
+        with connected(active) as client:
             yield client
     elif active is not None:
         with _connect(active.scheduler.address, active.security) as client:
@@ -74,6 +82,14 @@ def client_for(scheduler: str | Client | None) -> Iterator[Client]:
             Client(cluster, set_as_default=False) as client,
         ):  # fmt: skip
             yield client
+
+
+@contextmanager
+def client_of_file(path: str | os.PathLike[str]) -> Iterator[Client]:
+    """A client of the cluster that a file says how to start or reach; says where its dashboard is."""
+    with _client_of(read_cluster_file(path)) as client:
+        log.info("dashboard: %s", _dashboard(client) or "none, because the scheduler was started without one")
+        yield client
 
 
 @contextmanager
@@ -102,18 +118,80 @@ def _wait_for_a_worker(client: Client, file: ClusterFile) -> None:
         ) from error
 
 
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """A client of the scheduler at an address; says where its dashboard is."""
+    with _connect(address) as client:
+        log.info("dashboard: %s", _dashboard(client) or "none, because the scheduler was started without one")
+        log.debug("cluster at %s: %d workers, %d threads", address, *_size(client))
+        yield client
+
+
+@contextmanager
+def performance_report(client: Client, file: str | os.PathLike[str]) -> Iterator[None]:
+    """Save dask's own report of everything that the cluster does meanwhile, also if that fails."""
+    from distributed import performance_report as report_to
+
+    target = Path(file)
+    if not target.absolute().parent.is_dir() or not os.access(target.absolute().parent, os.W_OK):
+        raise UsageError(f"{target} cannot be written, because its folder is not there or may not be written to")
+    try:
+        client.run_on_scheduler(importlib.metadata.version, "bokeh")
+    except importlib.metadata.PackageNotFoundError:
+        raise UsageError(
+            "the scheduler makes the performance report with bokeh, which is not installed there; "
+            "run 'pip install bokeh' on its machine, or leave the report out"
+        ) from None
+    report = report_to(filename=os.fspath(target))
+    with client.as_current():
+        report.__enter__()
+        try:
+            yield
+        except Exception:
+            with suppress(Exception):  # what went wrong first is what the user must see
+                report.__exit__(None, None, None)
+            raise
+        report.__exit__(None, None, None)
+    log.info("performance report: %s", target)
+
+
+def _dashboard(client: Client) -> str | None:
+    try:
+        return client.dashboard_link or None
+    except KeyError:
+        return None
+
+
+def _size(client: Client) -> tuple[int, int]:
+    threads = client.nthreads()
+    return len(threads), sum(threads.values())
+
+
 def _connect(address: str, security: Security | None = None) -> Client:
     from distributed import Client
 
     _check_address(address)
     _check_certificate(address, security)
     try:
+        if not address.startswith("inproc:"):
+            with ThreadPoolExecutor(1) as thread:  # the thread of a notebook has an event loop already
+                thread.submit(asyncio.run, _greet(address, security)).result()
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} ({error}); start one with 'dask scheduler', "
-            "look at address and certificates, or leave the address out"
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:.0f} s ({str(error) or 'silence'}); "
+            "start one with 'dask scheduler', look at address and certificates, or leave the address out"
         ) from error
+
+
+async def _greet(address: str, security: Security | None) -> None:
+    """Raise unless something that speaks dask's language is there: a client would wait for a silent one for ever."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    arguments = (security or Security()).get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=CONNECT_TIMEOUT, **arguments), CONNECT_TIMEOUT + 1)
+    await comm.close()
 
 
 def _check_address(address: str) -> None:

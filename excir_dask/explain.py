@@ -1,33 +1,34 @@
-"""Start reading here: :func:`explain` understands what is asked for; :mod:`excir_dask.attempt` does it, in order."""
+"""Start reading here: :mod:`excir_dask.question` understands what is asked for, :mod:`excir_dask.attempt` does it."""
 
 from __future__ import annotations
 
+import inspect
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.attempt import Settings, attempt
+from excir_dask.attempt import attempt
 from excir_dask.clusters import runner_for
-from excir_dask.errors import UsageError, nearest
+from excir_dask.errors import UsageError
 from excir_dask.explanation import Explanation
+from excir_dask.folders import check_target
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
-from excir_dask.group_choice import understand_groups
-from excir_dask.growth import Goal, grow
-from excir_dask.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
-from excir_dask.kernels.centers import LEVELS
+from excir_dask.growth import grow
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.plan import DEFAULT_BUDGET
-from excir_dask.lake.sample import Sample
 from excir_dask.lake.stores import filesystem_of
-from excir_dask.tables import RANK_BY
+from excir_dask.question import Question, ask
+from excir_dask.runs import saved_id, say_done
 
 if TYPE_CHECKING:
     from distributed import Client
 
-CATEGORICALS = ("omit", "indicators")
+log = logging.getLogger(__name__)
 
 
 def explain(
@@ -61,14 +62,16 @@ def explain(
     storage_options: Mapping[str, Any] | None = None,
     table_version: int | None = None,
     progress: bool | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    force: bool = False,
 ) -> Explanation:
     """Score every feature of a lake by its co-movement with a model's output.
 
     Parameters
     ----------
     lake : path, URL, glob, list of files, or a pandas or dask DataFrame
-        Parquet files, or the folder of a Delta Lake or Iceberg table. Whatever begins with ``_`` or ``.`` is left out;
-        Hive partition keys are columns.
+        Parquet files. Whatever begins with ``_`` or ``.`` is left out; Hive partition keys are columns.
     output : str, list of str, or mapping class -> column
         Column or columns with the model's output (margins rather than probabilities or labels).
     model : file or object
@@ -124,12 +127,19 @@ def explain(
         Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
         from there after it was ended in any way, and gives the same result to the byte.
     storage_options : mapping, optional
-        For fsspec filesystems; their values are never shown or saved.
+        For fsspec filesystems.
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
         one of the whole run.
     progress : bool, optional
-        Show progress bars; by default where standard error is a terminal.
+        Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
+    out : path, optional
+        Folder to save the explanation in. If it already holds that of the same question to the same files (its run
+        id), nothing is computed and that one is returned.
+    overwrite : bool
+        Replace another explanation that is in that folder.
+    force : bool
+        Compute again what is there already.
 
     Returns
     -------
@@ -144,41 +154,68 @@ def explain(
     0       a  1.00          1
     1       b  0.25         -1
     """
-    _check_choice("centering", centering, LEVELS)
-    _check_choice("rank_by", rank_by, RANK_BY)
-    _check_choice("categoricals", categoricals, CATEGORICALS)
-    if max_categories < 1 or group_rows < 2:
-        raise UsageError(f"max_categories is {max_categories} and group_rows is {group_rows}; at least 1 and 2")
-    goal = None
-    if fraction == "auto":
-        goal = Goal(target_jaccard, confidence, k)
-        fraction = 1.0
-    if isinstance(fraction, str):
-        raise UsageError(f"fraction is '{fraction}'; it is a number above 0 and at most 1, or 'auto'")
-    outputs = understand_outputs(output, model, predict_type, model_columns, allow_pickle)
-    inputs = prepare(
-        lake, outputs,
-        features=features, weights=weights, indicators=categoricals == "indicators",
-        sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
-        table_version=table_version,
+    saved = None if out is None else saved_id(Path(out) / "manifest.json", ["run_id"])
+    if out is not None:  # before the footers are read, which may take minutes, if they cannot change the answer
+        check_target(out, overwrite or saved is not None)
+    question = ask(
+        lake, output=output, model=model, predict_type=predict_type, model_columns=model_columns,
+        allow_pickle=allow_pickle, features=features, categoricals=categoricals, max_categories=max_categories,
+        groups=groups, group_prefix=group_prefix, group_correlated=group_correlated, group_rows=group_rows,
+        weights=weights, fraction=fraction, sampling=sampling, seed=seed, target_jaccard=target_jaccard,
+        confidence=confidence, k=k, centering=centering, rank_by=rank_by, budget=budget,
+        storage_options=storage_options, table_version=table_version,
     )  # fmt: skip
-    wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
-    settings = Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows)
+    run = question.run_id
+    same = saved is not None and saved == run
+    if out is not None:
+        if same and not force:
+            say_done(run, out)
+            return Explanation.load(out)
+        check_target(out, overwrite or same)
+    _log_plan(question)
     with _runner(lake, scheduler, cluster, progress) as runner:
-        kept = None if checkpoint is None else _checkpoint(checkpoint, inputs, settings, storage_options)
-        if goal is None:
-            return attempt(inputs, settings, runner, checkpoint=kept).explanation
-        return grow(inputs, settings, runner, goal, sampling, kept)
+        kept = None if checkpoint is None else _checkpoint(checkpoint, question, storage_options)
+        if question.goal is None:
+            found = attempt(question.inputs, question.settings, runner, checkpoint=kept).explanation
+        else:
+            found = grow(question.inputs, question.settings, runner, question.goal, sampling, kept)
+    found = replace(found, provenance={**found.provenance, "run_id": run})
+    log.debug("%s bytes read in %.1f s", f"{found.provenance['bytes_read']:,}", found.provenance["seconds"])
+    if out is not None:
+        found.save(out, overwrite or same)
+        log.info("saved in %s", out)
+    return found
+
+
+def run_id(lake: Any, **options: Any) -> str | None:
+    """The id of the run that ``explain(lake, **options)`` would be; footers are read for it, data are not.
+
+    None for a DataFrame: nobody can say whether it is the one of yesterday.
+    """
+    given = inspect.signature(explain).bind(lake, **options)
+    given.apply_defaults()
+    asked = {name: given.arguments[name] for name in inspect.signature(ask).parameters}
+    return ask(**asked).run_id
+
+
+def _log_plan(question: Question) -> None:
+    plan, snapshot = question.inputs.plan, question.inputs.snapshot
+    files = f"{len(snapshot.files):,} files, " if snapshot else ""
+    log.debug(
+        "plan: %s%s rows, %d features, %d slices of at most %s decoded bytes; run id %s",
+        files, f"{question.inputs.rows:,}", len(plan.selection.features), sum(1 for _ in plan.slices()),
+        f"{plan.slice_bytes:,}", question.run_id,
+    )  # fmt: skip
 
 
 def _checkpoint(
-    place: str | os.PathLike[str], inputs: Inputs, settings: Settings, storage_options: Mapping[str, Any] | None
+    place: str | os.PathLike[str], question: Question, storage_options: Mapping[str, Any] | None
 ) -> Checkpoint:
-    if inputs.snapshot is None:
+    if question.inputs.snapshot is None:
         raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
     name = os.fspath(place)
     filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
-    return open_checkpoint(filesystem, root, identity(inputs, asdict(settings)))
+    return open_checkpoint(filesystem, root, question.identity)
 
 
 def _runner(
@@ -187,8 +224,3 @@ def _runner(
     if is_pandas(lake):  # it is in this process's memory already: sending it to a cluster would only cost
         return closing(LocalRunner(progress, threads=True))
     return runner_for(scheduler, progress, cluster)
-
-
-def _check_choice(name: str, value: str, choices: Any) -> None:
-    if value not in choices:
-        raise UsageError(f"{name} is '{value}'{nearest(str(value), choices)} (one of {', '.join(choices)})")

@@ -28,7 +28,7 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: 
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
     if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten")
+        raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten (--overwrite)")
     if target.exists() and not (target / f"{what}.json").exists() and (not target.is_dir() or any(target.iterdir())):
         article = "an" if what[0] in "aeiou" else "a"
         raise UsageError(f"{target} is not {article} {what}'s folder, so it is not overwritten; choose another one")

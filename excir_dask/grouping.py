@@ -6,13 +6,13 @@ That the members are explained features is for :func:`excir_dask.tables.check_gr
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import UsageError
+from excir_dask.textfile import brief, read_text_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,22 +31,7 @@ def read_groups(path: str | os.PathLike[str]) -> Groups:
         A mapping from group names to lists of feature names, in UTF-8. A group that is written twice is an error,
         where YAML and JSON would take the last one.
     """
-    source = Path(path)
-    try:
-        text = source.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(f"{source}: there is no such file to read groups from") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}") from None
-    try:
-        content = _parse_json(text) if source.suffix.lower() == ".json" else _parse_yaml(text)
-    except ValueError as error:
-        raise UsageError(f"{source}: {error}") from None
-    except RecursionError:
-        raise UsageError(f"{source} is nested too deeply; {_SHAPE}") from None
-    return _checked(source, content)
+    return checked_groups(str(path), read_text_file(path, "groups", _SHAPE))
 
 
 def write_groups(groups: Mapping[str, Sequence[str]], path: str | os.PathLike[str], note: str = "") -> Path:
@@ -142,7 +127,8 @@ def combine(*sources: tuple[str, Mapping[str, Sequence[str]]]) -> Groups:
     return found
 
 
-def _checked(source: Path, content: Any) -> Groups:
+def checked_groups(source: str, content: Any) -> Groups:
+    """The content of a file, if it is groups; ``source`` names the file in messages."""
     if not isinstance(content, dict):
         kind = "nothing" if content is None else f"a {type(content).__name__}"
         raise UsageError(f"{source} holds {kind} where groups should be; {_SHAPE}")
@@ -157,51 +143,7 @@ def _checked(source: Path, content: Any) -> Groups:
         for place, member in enumerate(members, 1):
             if not isinstance(member, str):
                 raise UsageError(
-                    f"{source}: member {place} of group '{group}' is {_brief(member)}, a {type(member).__name__}; "
+                    f"{source}: member {place} of group '{group}' is {brief(member)}, a {type(member).__name__}; "
                     "put names in quotes"
                 )
     return content
-
-
-def _brief(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else shown[:39] + "…"
-
-
-def _parse_json(text: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in found:
-                raise ValueError(f"'{key}' is there twice; merge the two, or rename one")
-            found[key] = value
-        return found
-
-    return json.loads(text, object_pairs_hook=unique)
-
-
-def _parse_yaml(text: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """YAML's plain types, without a mapping in which a later entry replaces an earlier one."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            lines: dict[Any, int] = {}
-            for key_node, _ in node.value:
-                if isinstance(key_node, yaml.ScalarNode):
-                    key, line = key_node.value, key_node.start_mark.line + 1
-                    if key in lines:
-                        raise ValueError(
-                            f"'{key}' is there twice, on lines {lines[key]} and {line}; merge the two, or rename one"
-                        )
-                    lines[key] = line
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            return found
-
-    try:
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" on line {mark.line + 1}" if mark else ""
-        raise ValueError(f"not YAML{where}: {getattr(error, 'problem', None) or error}; {_SHAPE}") from None

@@ -1,6 +1,6 @@
 """Submit an explanation: the same options as ``excir explain``, as a script that a scheduler can call.
 
-python jobs/explain.py lake/ --output pred --scheduler tcp://10.0.0.5:8786 --out result/ --json
+python jobs/explain.py --config jobs/explain.yaml --scheduler tcp://10.0.0.5:8786 --json
 """
 
 import sys
@@ -8,5 +8,4 @@ import sys
 from excir_dask.cli import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "explain")
-    main()
+    main(["explain", *sys.argv[1:]])

@@ -1,6 +1,6 @@
 """Submit a sweep: the same options as ``excir sweep``, as a script that a scheduler can call.
 
-python jobs/sweep.py lake/ --output pred --scheduler tcp://10.0.0.5:8786 --out sweep/ --json
+python jobs/sweep.py --config jobs/sweep.yaml --scheduler tcp://10.0.0.5:8786 --json
 """
 
 import sys
@@ -8,5 +8,4 @@ import sys
 from excir_dask.cli import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "sweep")
-    main()
+    main(["sweep", *sys.argv[1:]])

@@ -1,6 +1,6 @@
 """Submit a training: the same options as ``excir train``, as a script that a scheduler can call.
 
-python jobs/train.py lake/ --label broken --out model.ubj --scheduler tcp://10.0.0.5:8786 --json
+python jobs/train.py --config jobs/train.yaml --scheduler tcp://10.0.0.5:8786 --json
 """
 
 import sys
@@ -8,5 +8,4 @@ import sys
 from excir_dask.cli import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "train")
-    main()
+    main(["train", *sys.argv[1:]])

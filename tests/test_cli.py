@@ -59,7 +59,6 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--fraction", "2"], 2, "at most 1"),
         (["--output", "pred", "--features", "city"], 3, "encode it first"),
         (["--output", "pred", "--budget", "1kB"], 2, "at least 1 MiB"),
-        (["--output", "pred", "--scheduler", "127.0.0.1:9"], 75, "no scheduler answers"),
         (["--output", "pred", "--scheduler", "foo"], 2, "write tcp://HOST:PORT"),
         (["--output", "pred", "--frobnicate"], 2, "No such option"),
         (["--output", "pred", "--top", "0"], 2, "--top"),

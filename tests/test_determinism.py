@@ -100,6 +100,7 @@ def test_an_unreachable_scheduler_is_an_error_that_says_what_to_do(lake):
 def test_a_cluster_without_workers_is_reported_as_stalled(lake):
     from distributed import Client, LocalCluster
 
+    from excir_dask.graph.progress import Work
     from excir_dask.graph.run import ClusterRunner
 
     with (
@@ -107,4 +108,4 @@ def test_a_cluster_without_workers_is_reported_as_stalled(lake):
         Client(cluster, set_as_default=False) as client,
         pytest.raises(ClusterError, match="no slice has finished"),
     ):
-        ClusterRunner(client, stall_seconds=0.5).run({"a": (abs, -1)}, ["a"], {"a": 1}, "test")
+        ClusterRunner(client, stall_seconds=0.5).run({"a": (abs, -1)}, ["a"], Work({"a": 1}), "test")

@@ -416,7 +416,9 @@ def test_the_active_client_is_used_and_left_as_it_was(lake: Path) -> None:
     assert found.model == train(lake, label="sick", **QUICK).model
 
 
-def test_progress_shows_rounds(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_shows_rounds(lake: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("excir_dask.graph.progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("excir_dask.graph.progress.LINE_SHARE", 0.0)
     train(lake, label="sick", progress=True, **QUICK)
     shown = capfd.readouterr()
     assert [line.split()[0] for line in shown.err.splitlines() if not line.startswith("[")][-1] == "training"
@@ -446,14 +448,14 @@ def test_command_prints_metric_rows_and_the_next_command(lake: Path, tmp_path: P
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [("max_depth", "key=value"), ("@nowhere.yaml", "cannot be read from nowhere.yaml"), ("@/dev/null", "mapping")],
+    [("max_depth", "key=value"), ("@nowhere.yaml", "no such file to read parameters from"), ("@/dev/null", "mapping")],
 )
 def test_parameters_that_cannot_be_read_are_wrong_usage(lake: Path, tmp_path: Path, params, message) -> None:
     done = CliRunner().invoke(
         excir, ["train", str(lake), "--label", "sick", "--out", str(tmp_path / "m.ubj"), "--params", params]
     )
-    assert isinstance(done.exception, UsageError)
-    assert message in str(done.exception)
+    assert done.exit_code == 2
+    assert message in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import queue
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from excir_dask.errors import ClusterError
+from excir_dask.graph.progress import Work, counting
 from excir_dask.graph.store import SpillingStore
 from excir_dask.graph.tree import Graph, Key
 
@@ -26,10 +25,8 @@ STALL_SECONDS = 900.0
 class Runner(Protocol):
     """Computes some keys of a graph and tells how far it is."""
 
-    def run(
-        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
-    ) -> list[Any]:
-        """Values of ``keys``; ``work`` says how much each task adds to the progress bar called ``label``.
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
+        """Values of ``keys``; ``work`` says how much each task adds to the progress called ``label``.
 
         The values of ``keep`` stay with the runner: a later graph that has the same keys does not compute them again.
         """
@@ -46,9 +43,7 @@ class LocalRunner:
         self.threads = threads
         self.kept = SpillingStore(kept_bytes)
 
-    def run(
-        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
-    ) -> list[Any]:
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
         import dask.base
         import dask.multiprocessing
         import dask.threaded
@@ -58,7 +53,7 @@ class LocalRunner:
         if keep and get is dask.multiprocessing.get:
             get = None  # what is kept is in this process: tasks in other processes could not get at it
         graph = {**graph, **{key: self.kept.task(key, graph[key]) for key in keep}}
-        with _bar(self.progress, work, label) as advance:
+        with counting(self.progress, work, label) as advance:
 
             def done(key: Key, *_: object) -> None:
                 advance(key)
@@ -79,10 +74,8 @@ class ClusterRunner:
         self.stall_seconds = stall_seconds
         self.kept: list[Future] = []
 
-    def run(
-        self, graph: Graph, keys: Sequence[Key], work: Mapping[Key, int], label: str, keep: Sequence[Key] = ()
-    ) -> list[Any]:
-        slices = [key for key in work if key in graph]
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
+        slices = [key for key in work.tasks if key in graph]
         futures = self.client.get(graph, [*slices, *keys, *keep], sync=False)
         watched, results = futures[: len(slices)], futures[len(slices) : len(slices) + len(keys)]
         # as long as somebody holds them they stay in the workers' memory, or on their disks; a lost one is made again
@@ -91,7 +84,7 @@ class ClusterRunner:
         try:
             for future in [*watched, *results]:
                 future.add_done_callback(finished.put)
-            with _bar(self.progress, work, label) as advance:
+            with counting(self.progress, work, label) as advance:
                 waiting = {future.key for future in [*watched, *results]}
                 del futures, watched
                 while waiting:
@@ -136,18 +129,3 @@ class ClusterRunner:
                 "give workers more memory, or lower the slice budget"
             ) from error
         raise error.with_traceback(future.traceback())
-
-
-@contextmanager
-def _bar(progress: bool | None, work: Mapping[Key, int], label: str) -> Iterator[Any]:
-    """A function that advances a progress bar on a terminal; it does nothing where there is none."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda key: None
-        return
-    import click
-
-    bar: AbstractContextManager[Any] = click.progressbar(
-        length=sum(work.values()), label=f"{label:<20}", file=sys.stderr, show_pos=False
-    )
-    with bar as shown:
-        yield lambda key: shown.update(work.get(key, 0))

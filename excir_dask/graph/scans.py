@@ -7,6 +7,8 @@ is scored by one task; its result is kept by the runner until the last scan.
 
 from __future__ import annotations
 
+import logging
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.graph.checkpoint import Checkpoint, digest
+from excir_dask.graph.progress import Work
 from excir_dask.graph.run import Runner
 from excir_dask.graph.slices import (
     Asked,
@@ -47,6 +50,8 @@ from excir_dask.lake.plan import Plan
 
 if TYPE_CHECKING:
     from excir_dask.outputs.scoring import Model
+
+log = logging.getLogger(__name__)
 
 
 class Scans:
@@ -142,7 +147,7 @@ class Scans:
             frame = self._frame(graph, number)
             graph[leaves[-1]] = (on_slice, categories_of_slice, "", slices[0], frame, None, None, *common)
         root = merge_tree(graph, leaves, merge, f"excir-categories-merge-{self.token}", 0)
-        (found,) = self.runner.run(graph, [root], dict.fromkeys(leaves, 1), "categories")
+        (found,) = self.runner.run(graph, [root], Work(dict.fromkeys(leaves, 1), self.plan.rows), "categories")
         layout.open_files.close()
         return {
             column: None if counts.too_many else dict(zip(counts.values, counts.rows.tolist(), strict=True))
@@ -272,19 +277,22 @@ class Scans:
         return key
 
     def _run(self, graph: Graph, keys: Sequence[Key], verb: str, label: str) -> list[Any]:
-        work = {
+        tasks = {
             (f"excir-{verb}-{self.token}", block, number, i): max(piece.rows * (piece.stop - piece.start), 1)
             for block, spans in enumerate(self.plan.blocks)
             for number, slices in enumerate(spans)
             for i, piece in enumerate(slices)
         }
-        keep = self._score_keys()
+        size = 8 * sum(tasks.values())
+        slices, keep = len(tasks), self._score_keys()
         if verb == "summarise":
             columns = 10 * len(self.layout.model_columns)  # scoring a row takes about ten times as long as reading it
-            work |= {
+            tasks |= {
                 key: max(columns * slices[0].rows, 1) for key, slices in zip(keep, self.plan.blocks[0], strict=False)
             }
+        began = time.perf_counter()
         try:
-            return self.runner.run(graph, keys, work, label, keep)
+            return self.runner.run(graph, keys, Work(tasks, self.plan.rows, size if self.plan.rows else 0), label, keep)
         finally:
             self.layout.open_files.close()
+            log.debug("%s: %d slices in %.1f s", label, slices, time.perf_counter() - began)

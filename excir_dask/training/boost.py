@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.graph.progress import bar
 from excir_dask.lake.plan import Piece
-from excir_dask.training.progress import bar
 from excir_dask.training.rows import Recipe, Rows, Shape, read_partition, shape
 from excir_dask.training.watch import Watch, Worker
 

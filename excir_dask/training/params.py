@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from excir_dask.errors import ModelError, SchemaError, UsageError, nearest
+from excir_dask.textfile import read_text_file
 from excir_dask.training.labels import LabelValues, Target
 
 _OPTIONS = {
@@ -118,12 +118,8 @@ def model_error(error: Exception) -> ModelError:
 
 
 def _from_file(name: str) -> dict[str, Any]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(Path(name).read_text(encoding="utf-8"))  # JSON is YAML too
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"parameters cannot be read from {name}: {error}") from error
+    shape = "write a mapping such as {max_depth: 6}"
+    found = read_text_file(name, "parameters", shape)
     if not isinstance(found, dict):
-        raise UsageError(f"{name} does not hold parameters; write a mapping such as {{max_depth: 6}}")
+        raise UsageError(f"{name} does not hold parameters; {shape}")
     return {str(key): value for key, value in found.items()}

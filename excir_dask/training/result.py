@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.errors import UsageError
+from excir_dask.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -114,6 +114,25 @@ class Training:
         _write(target, content)
         return replace(self, path=target)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Training:
+        """Read a saved model and what is known of it back; a model that was changed since then is an error."""
+        import xgboost
+
+        target = Path(path)
+        about = json.loads(sidecar(target).read_text(encoding="utf-8"))
+        content = target.read_bytes()
+        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+            raise ModelError(
+                f"{target} is not the model that {sidecar(target).name} beside it tells of; train it again"
+            )
+        model = content
+        if target.suffix != ".ubj":
+            model = bytes(xgboost.Booster(model_file=bytearray(content)).save_raw("ubj"))
+        known = {each.name: about[each.name] for each in fields(cls) if each.name in about}
+        lists = {name: tuple(known[name]) for name in ("features", "classes")}
+        return cls(**{**known, **lists, "model": model, "path": target})
+
 
 def sidecar(model: Path) -> Path:
     """The file beside a model that tells about its training.
@@ -138,7 +157,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         if file.is_dir():
             raise UsageError(f"{file} is a folder; choose another name")
         if file.exists() and not overwrite:
-            raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten")
+            raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten (--overwrite)")
     return target
 
 

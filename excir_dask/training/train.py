@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import time
@@ -11,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters import client_for
 from excir_dask.errors import DataError, LakeError, UsageError
+from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
 from excir_dask.inputs import parse_bytes
 from excir_dask.lake.locate import locate
@@ -23,16 +26,19 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
+from excir_dask.runs import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
-from excir_dask.training.result import Training, check_target
+from excir_dask.training.result import Training, check_target, sidecar
 from excir_dask.training.rows import VALUE, Counts, Recipe, Shape
 from excir_dask.training.watch import Worker, workers_of
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
+
+log = logging.getLogger(__name__)
 
 
 def train(
@@ -54,6 +60,7 @@ def train(
     table_version: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
+    force: bool = False,
 ) -> Training:
     """Train an XGBoost model on the rows of a lake.
 
@@ -99,9 +106,11 @@ def train(
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
     progress : bool, optional
-        Show progress bars; by default where standard error is a terminal.
+        Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
     overwrite : bool
-        Replace what is already at ``out``.
+        Replace what is already at ``out``. A model of the same arguments and files (its run id) is not trained again.
+    force : bool
+        Train again what is there already.
 
     Returns
     -------
@@ -111,8 +120,10 @@ def train(
     params = dict(params or {})
     _check_arguments(rounds, early_stopping, validation)
     check(params)
+    saved = None
     if out is not None:
-        check_target(out, overwrite)
+        saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
+        check_target(out, overwrite or saved is not None)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):
@@ -124,6 +135,18 @@ def train(
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
     spans = whole_rows(snapshot, selection, size, VALUE)
+    settings = {
+        "label": label, "weights": weights, "rounds": rounds, "early_stopping": early_stopping,
+        "validation": validation, "fraction": fraction, "seed": seed,
+    }  # fmt: skip
+    run = make_id({**settings, "version": __version__, "lake": snapshot.fingerprint, "params": params,
+                   "features": selection.features, "budget": size})  # fmt: skip
+    same = saved == run
+    if out is not None:
+        if same and not force:
+            say_done(run, out)
+            return Training.load(out)
+        check_target(out, overwrite or same)
     token = uuid.uuid4().hex
 
     # distributed and XGBoost look for the current client, whatever they are given
@@ -142,10 +165,6 @@ def train(
         boosted = boosting.train(shapes, selection.features, weights is not None, full, rounds, stopping)
     check_unchanged(snapshot)
 
-    settings = {
-        "label": label, "weights": weights, "rounds": rounds, "early_stopping": early_stopping,
-        "validation": validation, "fraction": fraction, "seed": seed,
-    }  # fmt: skip
     booster, metric, best, score = _cut(boosted, bool(stopping))
     booster.feature_names = list(selection.features)
     booster.set_attr(
@@ -169,10 +188,14 @@ def train(
         params=full,
         settings=settings,
         left_out=selection.left_out,
-        provenance=_provenance(snapshot, workers, spans),
+        provenance={**_provenance(snapshot, workers, spans), "run_id": run},
         seconds=round(time.perf_counter() - began, 3),
     )
-    return training if out is None else training.save(out, overwrite)
+    if out is None:
+        return training
+    training = training.save(out, overwrite or same)
+    log.info("saved in %s", out)
+    return training
 
 
 def _check_arguments(rounds: int, early_stopping: int, validation: float) -> None:
@@ -218,7 +241,8 @@ def _label_values(
         key = (f"excir-label-{token}", i)
         graph[key] = (find_values, list(pieces), label, kind, filesystem)
         work[key] = sum(sum(piece.rows) for piece in pieces)
-    return merge_values(ClusterRunner(client, progress).run(graph, list(work), work, "reading labels"))
+    rows = Work(work, sum(work.values()))
+    return merge_values(ClusterRunner(client, progress).run(graph, list(work), rows, "reading labels"))
 
 
 def _check_memory(snapshot: Snapshot, selection: Selection, fraction: float, workers: Sequence[Worker]) -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
+from excir_dask.explain import run_id as explain_id
 from excir_dask.explanation import Explanation
+from excir_dask.folders import check_target
+from excir_dask.runs import lake_fingerprint, make_id, saved_id, say_done
 from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.result import Sweep
 from excir_dask.transfer.summary import choose, front_of, summarise
+from excir_dask.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+
+log = logging.getLogger(__name__)
 
 FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """of the paper's protocol"""
@@ -48,6 +57,9 @@ def sweep(
     target_jaccard: float = 0.9,
     retrain: Mapping[str, Any] | None = None,
     progress: bool | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    force: bool = False,
     **options: Any,
 ) -> Sweep:
     """Explain growing shares of the rows, and say how few reproduce the ranking of all of them.
@@ -73,7 +85,14 @@ def sweep(
         fraction is explained on that fraction and compared with the one trained on all rows with the same seed, so
         that validation rows and parameters are the same; all rows then are trained on and explained once a seed.
     progress : bool, optional
-        Say on standard error which run is next, with progress bars; by default where it is a terminal.
+        Say on standard error which run is next and how far it is; by default where it is a terminal.
+    out : path, optional
+        Folder to save the sweep in. If it already holds that of the same question to the same files (its run id),
+        nothing is computed and that one is returned.
+    overwrite : bool
+        Replace another sweep that is in that folder.
+    force : bool
+        Compute again what is there already: times may differ.
     **options
         Further arguments of :func:`~excir_dask.explain`: ``output`` or ``model``, ``features``, ``groups``, ...
         Groups that are found by correlation are those of the run over all rows.
@@ -93,6 +112,16 @@ def sweep(
     """
     shares, draws = _fractions(fractions), _seeds(seeds)
     _check(k, target_jaccard, retrain, options)
+    run_id, same = None, False
+    if out is not None:
+        saved = saved_id(Path(out) / "sweep.json", ["settings", "run_id"])
+        check_target(out, overwrite or saved is not None, "sweep")
+        run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, options)
+        same = saved is not None and saved == run_id
+        if same and not force:
+            say_done(run_id, out)
+            return Sweep.load(out)
+        check_target(out, overwrite or same, "sweep")
     references: dict[int, Explanation] = {}
     tables = []
     for run in _runs(lake, shares, draws, retrain, progress, options):
@@ -106,7 +135,7 @@ def sweep(
     summary = summarise(runs)
     on_front, knee = front_of(summary)
     full = references[draws[0]]
-    return Sweep(
+    found = Sweep(
         runs=runs,
         summary=summary,
         chosen=choose(summary, target_jaccard),
@@ -122,8 +151,26 @@ def sweep(
             "lake": full.provenance["lake"],
             "rows": full.facts["rows"]["used"],
             "versions": full.provenance["versions"],
+            "run_id": run_id,
         },
     )
+    if out is not None:
+        found.save(out, overwrite or same)
+        log.info("saved in %s", out)
+    return found
+
+
+def _run_id(
+    lake: Any, asked: Sequence[Any], retrain: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> str | None:
+    """The same for the same sweep over the same files; None for a DataFrame."""
+    if retrain is None:
+        base = explain_id(lake, **options)
+        return None if base is None else make_id({"explain": base, "sweep": asked})
+    base = lake_fingerprint(lake, options.get("storage_options"))
+    kept = {name: _plain(value) for name, value in options.items() if name not in ("scheduler", "storage_options")}
+    parts = {"version": __version__, "lake": base, "train": _plain(retrain), "explain": kept, "sweep": asked}
+    return None if base is None else make_id(parts)
 
 
 def _runs(

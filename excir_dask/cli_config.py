@@ -1,0 +1,105 @@
+"""``--config FILE``: every option of a command from a YAML file. What the command line says wins.
+
+Keys are the options' long names, with - or _; ``lake`` stands for the argument. The whole file is checked before
+anything runs, also what the command line replaces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from excir_dask.cli_types import is_number
+from excir_dask.errors import UsageError, nearest
+from excir_dask.textfile import brief, read_text_file
+
+_SHAPE = "write one option a line, such as  output: pred"
+_ALWAYS = ("config", "help")
+
+
+def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Callback of ``--config``: what the file says becomes the defaults of the other options."""
+    if value is None or ctx.resilient_parsing:
+        return
+    content = read_text_file(value, "options", _SHAPE)
+    if not isinstance(content, dict):
+        kind = "nothing" if content is None else f"a {type(content).__name__}"
+        raise UsageError(f"{value} holds {kind} where options should be; {_SHAPE}")
+    known = _keys(ctx.command)
+    found: dict[str, Any] = {}
+    for key, given in content.items():
+        name = str(key).replace("_", "-")
+        if name not in known:
+            advice = nearest(name, known) or f"; '{ctx.command_path} --help' lists them"
+            raise UsageError(f"{value}: '{key}' is not an option of '{ctx.command_path}'{advice}")
+        target = known[name].name
+        assert target is not None
+        if target in found:
+            raise UsageError(f"{value}: '{name}' is there twice, once with - and once with _; keep one of them")
+        found[target] = _value(ctx, known[name], given, f"{value}: '{key}'")
+    ctx.default_map = {**(ctx.default_map or {}), **found}
+
+
+CONFIG = (
+    click.option(
+        "--config", type=click.Path(), is_eager=True, expose_value=False, callback=read_config, metavar="FILE",
+        help="YAML file of options, by their long names; the command line wins.",
+    ),
+)  # fmt: skip
+"""options from a file"""
+
+
+def _keys(command: click.Command) -> dict[str, click.Parameter]:
+    """What may stand in the file."""
+    found: dict[str, click.Parameter] = {}
+    for param in command.params:
+        if isinstance(param, click.Argument):
+            found[str(param.name)] = param
+        else:
+            long = next((opt[2:] for opt in param.opts if opt.startswith("--")), None)
+            if long is not None and long not in _ALWAYS:
+                found[long] = param
+    return found
+
+
+def _value(ctx: click.Context, param: click.Parameter, given: Any, where: str) -> Any:
+    """A value of the file as the option has it."""
+    if given is None:
+        raise UsageError(f"{where} has no value; give it one, or leave it out")
+    try:
+        plain = _from_file(param, given)
+    except ValueError as error:
+        raise UsageError(f"{where} is {brief(given)}; it is to be {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    try:
+        return param.type_cast_value(ctx, plain)
+    except click.BadParameter as error:
+        raise UsageError(f"{where} cannot be used: {error.message}") from None
+
+
+def _from_file(param: click.Parameter, given: Any) -> Any:
+    kind = param.type
+    own = getattr(kind, "from_file", None)
+    if own is not None:
+        return own(given)
+    if getattr(param, "multiple", False):
+        return [_single(param, one) for one in (given if isinstance(given, list) else [given])]
+    return _single(param, given)
+
+
+def _single(param: click.Parameter, given: Any) -> Any:
+    kind = param.type
+    if isinstance(kind, click.types.BoolParamType):
+        if not isinstance(given, bool):
+            raise ValueError("true or false")
+    elif isinstance(kind, click.types.IntParamType):
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise ValueError("a whole number")
+    elif isinstance(kind, click.types.FloatParamType):
+        if not is_number(given):
+            raise ValueError("a number")
+    elif not isinstance(given, str):
+        raise ValueError("a text (put it in quotes)")
+    return given

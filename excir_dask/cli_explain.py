@@ -1,0 +1,127 @@
+"""The commands ``excir explain`` and ``excir plan``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from excir_dask.cli_config import CONFIG
+from excir_dask.cli_options import (
+    BUDGET,
+    CONSOLE,
+    JSON,
+    QUESTION,
+    RESULT,
+    RUNNING,
+    SAMPLE,
+    SCORING,
+    THREADS,
+    explain_arguments,
+    options,
+)
+from excir_dask.cli_running import running
+from excir_dask.cli_types import Lake, Names, Output
+from excir_dask.options import lake_options
+
+
+@click.command()
+@click.argument("lake", type=Lake())
+@lake_options
+@options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
+@click.option(
+    "--checkpoint", metavar="FOLDER",
+    help="Keep states of finished slices here (a path or URL that workers reach); the same command goes on from them.",
+)  # fmt: skip
+@options(RESULT)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print for each output."
+)
+@options(CONSOLE)
+def explain(
+    lake: Any, threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None,
+    out: str | None, overwrite: bool, force: bool, top: int, as_json: bool, quiet: bool, verbose: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Rank the features of LAKE by their co-movement with a model's output.
+
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again for what is in --out already,
+    it prints that and computes nothing.
+
+    \b
+    excir explain lake/ --output pred
+    excir explain lake/ --model model.ubj --group-correlated 0.9 --out result/
+    excir explain lake/ --model model.ubj --groups result/groups.yaml
+    excir explain lake/ --output pred --group engine=rpm,torque --out result/
+    excir explain lake/ --output cat=margin_0 --output dog=margin_1
+    excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
+    excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
+    excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786 --performance-report dask.html
+    excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? the same again goes on
+    excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
+    """
+    from excir_dask import display
+    from excir_dask.explain import explain as run
+
+    arguments = explain_arguments(**given)
+    with running(quiet, verbose, scheduler, performance_report, threads, cluster=cluster) as how:
+        explanation = run(lake, **arguments, **how, out=out, overwrite=overwrite, force=force)
+    if as_json:
+        click.echo(json.dumps(_summary(explanation, top, out), allow_nan=False))
+    else:
+        click.echo(display.text(explanation, k=top))
+
+
+@click.command()
+@click.argument("lake", type=Lake())
+@lake_options
+@options(CONFIG)
+@click.option(
+    "--output", "outputs", multiple=True, type=Output(), metavar="[CLASS=]COLUMN",
+    help="Column of model outputs; repeat for several.",
+)  # fmt: skip
+@click.option(
+    "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
+)
+@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
+@options(BUDGET, JSON)
+def plan(
+    lake: Any,
+    outputs: Sequence[tuple[str | None, str]],
+    features: list[str] | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Say what a run over LAKE would read, from the footers alone.
+
+    Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.
+    Exits with 3 if a conflict would stop the run.
+
+    \b
+    excir plan lake/
+    excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
+    """
+    from excir_dask.survey import survey
+
+    columns = [column for _, column in outputs]
+    found = survey(lake, outputs=columns, features=features, **given)
+    click.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    if found.problem is not None:
+        raise found.problem
+
+
+def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
+    return {
+        "rows": explanation.facts["rows"],
+        "features": int(explanation.features["feature"].nunique()),
+        "top": {
+            output: explanation.top(top, output)[["feature", "cir", "direction", "stderr"]].to_dict("records")
+            for output in explanation.outputs["output"]
+        },
+        "groups": explanation.groups.drop(columns=["numerator", "denominator"]).to_dict("records"),
+        "left_out": sorted(explanation.facts["left_out"]),
+        "seconds": explanation.provenance["seconds"],
+        "run_id": explanation.provenance["run_id"],
+        "out": out,
+    }

@@ -1,0 +1,73 @@
+"""The command ``excir train``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from excir_dask.cli_config import CONFIG
+from excir_dask.cli_options import CONSOLE, RUNNING, options
+from excir_dask.cli_running import running
+from excir_dask.cli_types import KeyValue, Lake, Names
+from excir_dask.options import lake_options
+
+
+@click.command()
+@click.argument("lake", type=Lake())
+@lake_options
+@options(CONFIG)
+@click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
+@click.option("--out", type=click.Path(), required=True, help="File of the model: a name that ends .ubj or .json.")
+@click.option("--overwrite", is_flag=True, help="Replace another model that is already there.")
+@click.option("--force", is_flag=True, help="Train again what is there already, of the same options and files.")
+@click.option(
+    "--features", type=Names(), metavar="a,b,...", help="Names or patterns to learn from; '!name' takes columns away."
+)
+@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
+@click.option(
+    "--params", multiple=True, type=KeyValue(), metavar="KEY=VALUE",
+    help="A parameter of XGBoost, or @FILE with several (JSON or YAML); repeat for more.",
+)  # fmt: skip
+@click.option("--rounds", type=int, default=200, show_default=True, help="Rounds of boosting, at most.")
+@click.option(
+    "--early-stopping", type=int, default=20, show_default=True,
+    help="Stop after so many rounds without a better validation metric; 0 for never.",
+)  # fmt: skip
+@click.option("--validation", type=float, default=0.2, show_default=True, help="Share of the rows to validate with.")
+@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use at all.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of sample, validation rows and XGBoost.")
+@click.option("--budget", default="128MiB", show_default=True, help="Bytes that one partition of rows may hold.")
+@options(RUNNING, CONSOLE)
+def train(
+    lake: Any, out: str, params: Sequence[str], scheduler: str | None,
+    cluster: str | None, performance_report: str | None, as_json: bool, quiet: bool, verbose: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Train an XGBoost model on the rows of LAKE.
+
+    Text, truth values and integers with 2 to 100 different values are classes, as are floating numbers that are all
+    0 or 1; any other label is a number to predict. The model keeps the trees up to its best round, and a file beside
+    it, NAME.training.json, tells how it was trained.
+
+    \b
+    excir train lake/ --label broken --out model.ubj
+    excir train lake/ --label city --out model.ubj --features '!id' --params max_depth=4 --params eval_metric=merror
+    excir train 's3://bucket/lake/*.parquet' --label price --out model.json --fraction 0.1 --params @params.yaml
+    excir train --config train.yaml --overwrite
+    """
+    from excir_dask.training.params import parse_params
+    from excir_dask.training.train import train as run
+
+    parameters = parse_params(params)
+    with running(quiet, verbose, scheduler, performance_report, cluster=cluster) as how:
+        training = run(lake, out=out, params=parameters, **given, **how)
+    if as_json:
+        content = {**training.summary(), "run_id": training.provenance["run_id"], "out": out}
+        click.echo(json.dumps(content, allow_nan=False))
+    else:
+        click.echo(str(training))
+        if isinstance(lake, str):
+            click.echo(f"\nTry next:\n  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}")

@@ -1,0 +1,133 @@
+"""How far a run is: a bar on a terminal, a line now and then where there is none."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from excir_dask.graph.tree import Key
+
+Advance = Callable[[int, str], None]
+
+LINE_SECONDS = 10.0
+"""between two lines at least"""
+
+QUIET_SECONDS = 60.0
+"""after so long a line comes even if less than the next figure was done"""
+
+LINE_SHARE = 0.1
+"""of the work, between two lines"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a graph has to do."""
+
+    tasks: Mapping[Key, int]
+    """how much each task is of the whole, in whatever unit goes with the time it takes"""
+    rows: int = 0
+    """of the lake that the tasks read; 0 where nobody knows"""
+    bytes: int = 0
+    """decoded, of those rows"""
+
+    def done(self, share: float) -> str:
+        """A share of the work, in rows and bytes.
+
+        >>> Work({}, 3_000_000, 2_400_000_000).done(0.4)
+        '1.2M/3.0M rows, 0.96/2.40 GB'
+        """
+        if not self.rows:
+            return ""
+        unit, size = next((pair for pair in _BYTES if self.bytes >= pair[1]), _BYTES[-1])
+        text = f"{short(share * self.rows)}/{short(self.rows)} rows"
+        return f"{text}, {share * self.bytes / size:.2f}/{self.bytes / size:.2f} {unit}" if self.bytes else text
+
+
+_BYTES = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+
+
+@contextmanager
+def counting(progress: bool | None, work: Work, label: str) -> Iterator[Callable[[Key], None]]:
+    """A function to call with every task that is done; tasks that are no part of the work do not matter."""
+    total = sum(work.tasks.values())
+    done = 0
+    with bar(progress, total, label) as advance:
+
+        def finished(key: Key) -> None:
+            nonlocal done
+            done += work.tasks.get(key, 0)
+            if advance is not None and key in work.tasks:
+                advance(done, work.done(done / total))
+
+        yield finished
+
+
+@contextmanager
+def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | None]:
+    """A function that takes how far the work is and a text beside it; None where nobody wants to know.
+
+    Parameters
+    ----------
+    progress : bool, optional
+        None shows a bar on a terminal only; True shows lines where standard error is none.
+    length : int
+        The whole work.
+    label : str
+    """
+    terminal = sys.stderr.isatty()
+    if progress is False or (progress is None and not terminal):
+        yield None
+        return
+    if not terminal:
+        yield _Lines(length, label).advance
+        return
+    import click
+
+    with click.progressbar(
+        length=length, label=f"{label:<20}", file=sys.stderr, show_pos=False, item_show_func=lambda text: text
+    ) as shown:
+        yield lambda place, text: shown.update(place - shown.pos, text or None)
+
+
+class _Lines:
+    """Lines for a log: few enough to read, often enough to see that it goes on."""
+
+    def __init__(self, length: int, label: str):
+        self.length, self.label = length, label
+        self.began = self.told = time.monotonic()
+        self.share = 0.0
+        self.lines = 0
+
+    def advance(self, place: int, text: str) -> None:
+        now, share = time.monotonic(), place / max(self.length, 1)
+        waited, more = now - self.told, share - self.share
+        last = place >= self.length and self.lines > 0
+        if not last and (waited < LINE_SECONDS or (more < LINE_SHARE and waited < QUIET_SECONDS)):
+            return
+        self.told, self.share, self.lines = now, share, self.lines + 1
+        elapsed = now - self.began
+        left = f"{clock(elapsed * (1 - share) / share)} left" if 0 < share < 1 else f"in {clock(elapsed)}"
+        print(f"{self.label} {share:.0%} {text + ' ' if text else ''}{left}", file=sys.stderr, flush=True)
+
+
+def clock(seconds: float) -> str:
+    """
+    >>> clock(35), clock(3 * 3600 + 125)
+    ('00:35', '3:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes:02}:{rest:02}"
+
+
+def short(count: float) -> str:
+    """
+    >>> short(950), short(1_234_567)
+    ('950', '1.2M')
+    """
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+    return f"{count:.0f}"

@@ -1,0 +1,216 @@
+"""What a command says while it runs, and how it ends when it is told to."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracle import write_lake
+from processes import dask_processes
+
+from excir_dask.graph import progress
+
+
+def table(rows: int = 120_000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((rows, 11)), columns=[f"x{i}" for i in range(11)])
+    return frame.assign(pred=frame["x0"] - frame["x1"])
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    return write_lake(tmp_path_factory.mktemp("console") / "lake", table(), 12)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with dask_processes(1, "--nthreads", "1") as address:
+        yield address
+
+
+def command(lake: Path, *more: object) -> list[str]:
+    arguments = ["explain", str(lake), "--output", "pred", "--budget", "1MiB", *map(str, more)]
+    return [sys.executable, "-m", "excir_dask", *arguments]
+
+
+def excir(lake: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(lake, *more), capture_output=True, text=True, timeout=300)
+
+
+def test_quiet_says_nothing_but_the_result(lake, tmp_path):
+    done = excir(lake, "--quiet", "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["out"] == str(tmp_path / "out")
+
+
+def test_quiet_still_says_errors(lake):
+    done = excir(lake, "--quiet", "--features", "nothing")
+    assert done.returncode == 3
+    assert "nothing" in done.stderr
+
+
+def test_verbose_says_plan_scans_bytes_and_run_id(lake, tmp_path):
+    done = excir(lake, "-v", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d\d:\d\d:\d\d plan: 12 files, 120,000 rows, 11 features, \d+ slices", done.stderr, re.M)
+    assert re.search(r"scan 1: quantiles: \d+ slices in \d+\.\d s", done.stderr)
+    assert re.search(r"scan 2: co-movement: \d+ slices in", done.stderr)
+    assert re.search(r"[\d,]{7,} bytes read in", done.stderr)
+    run = json.loads((tmp_path / "out" / "manifest.json").read_text())["run_id"]
+    assert f"run id {run}" in done.stderr
+    assert "plan:" not in done.stdout
+
+
+def test_loud_and_quiet_at_once_is_wrong_usage(lake):
+    done = excir(lake, "-q", "-v")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_terminal_gets_bars_with_rows_and_bytes(lake):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command(lake, "--threads", "1"), stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the end of a terminal whose other side is closed
+                break
+            if not part:
+                break
+            shown += part
+    os.close(ours)
+    assert process.returncode == 0
+    text = shown.decode()
+    assert re.search(r"scan 1: quantiles +\[#+-+\] +\d+%  (\S+  )?[\d.]+k/120\.0k rows, [\d.]+/10\.56 MB", text)
+    assert "120.0k/120.0k rows" in text
+    assert "scan 2: co-movement" in text
+
+
+def test_lines_in_a_log_are_few_and_say_what_is_left(monkeypatch, capfd):
+    clock = iter([0.0, *range(2, 202, 2)])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    work = progress.Work(dict.fromkeys(range(100), 1), 3_000_000, 2_400_000_000)
+    with progress.counting(True, work, "scan 1: quantiles") as done:
+        for key in range(100):
+            done(key)
+        done("another task")
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "scan 1: quantiles 10% 300.0k/3.0M rows, 0.24/2.40 GB 03:00 left"
+    assert lines[-1] == "scan 1: quantiles 100% 3.0M/3.0M rows, 2.40/2.40 GB in 03:20"
+    assert len(lines) == 10
+
+
+def test_a_short_scan_leaves_no_lines_and_a_slow_one_is_heard_of_every_minute(monkeypatch, capfd):
+    work = progress.Work(dict.fromkeys(range(1000), 1))
+    for step, expected in ((0.001, 0), (5.0, 83)):
+        clock = iter([0.0, *(step * i for i in range(1, 1001))])
+        monkeypatch.setattr(progress.time, "monotonic", lambda clock=clock: next(clock))
+        with progress.counting(True, work, "scan") as done:
+            for key in range(1000):
+                done(key)
+        assert abs(len(capfd.readouterr().err.splitlines()) - expected) <= 1
+
+
+def test_a_library_call_shows_nothing_where_there_is_no_terminal(capfd):
+    for asked in (None, False):
+        with progress.bar(asked, 10, "scan") as advance:
+            assert advance is None
+    assert capfd.readouterr().err == ""
+
+
+def interrupted(lake: Path, folder: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    """A run that gets Ctrl-C as soon as some slices of the first scan are done."""
+    arguments = command(lake, "--checkpoint", folder / "states", "--out", folder / "out", *more)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        patience = time.monotonic() + 120
+        while len(list(folder.glob("states/*/*.state"))) < 2:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < patience
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def check_stopped(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines()[-1] == "stopped"
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert os.listdir(folder) == ["states"]
+
+
+def test_ctrl_c_ends_a_local_run_cleanly(lake, tmp_path):
+    check_stopped(interrupted(lake, tmp_path, "--threads", "1"), tmp_path)
+
+
+@pytest.mark.cluster
+def test_ctrl_c_takes_the_tasks_off_the_cluster(lake, tmp_path, cluster):
+    check_stopped(interrupted(lake, tmp_path, "--scheduler", cluster), tmp_path)
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as client:
+        patience = time.monotonic() + 60
+        while left := client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks]):
+            assert time.monotonic() < patience, left
+            time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_cluster_run_names_its_dashboard_and_saves_dasks_report(lake, tmp_path, cluster):
+    done = excir(lake, "--scheduler", cluster, "-v", "--performance-report", tmp_path / "report.html")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("dashboard:") == 1
+    assert "1 workers, 1 threads" in done.stderr
+    assert "excir-summarise" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_report_that_cannot_be_written_is_refused_first(lake, tmp_path, cluster):
+    done = excir(lake, "--scheduler", cluster, "--performance-report", tmp_path / "no" / "report.html")
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+
+
+def test_a_report_without_a_cluster_is_wrong_usage(lake, tmp_path):
+    done = excir(lake, "--performance-report", tmp_path / "report.html")
+    assert done.returncode == 2
+    assert "--scheduler" in done.stderr
+
+
+@pytest.mark.parametrize(("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef excir"), ("fish", "complete")])
+def test_shells_complete_commands_and_options(shell, mark):
+    code = "from excir_dask.cli import main; main()"
+    environment = {**os.environ, "_EXCIR_COMPLETE": f"{shell}_source"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    if "Bash version" in done.stderr or "find bash" in done.stderr:
+        pytest.skip(done.stderr)
+    assert mark in done.stdout
+    environment |= {"_EXCIR_COMPLETE": f"{shell}_complete", "COMP_WORDS": "excir explain --perf", "COMP_CWORD": "2"}
+    if shell == "fish":
+        environment["COMP_CWORD"] = "--perf"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "--performance-report" in done.stdout
+
+
+def test_under_dask_errors_are_one_line_and_the_same_exit_code(tmp_path):
+    dask = [sys.executable, "-m", "dask", "excir"]
+    done = subprocess.run([*dask, "explain", tmp_path / "no", "--output", "y"], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr.startswith("excir: ")
+    assert "Traceback" not in done.stderr
+    done = subprocess.run([*dask, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "explain" in done.stdout

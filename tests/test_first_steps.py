@@ -1,0 +1,132 @@
+"""What a new user gets wrong on the first day, and what the command says about it."""
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+
+
+def excir(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*prefix, sys.executable, "-m", "excir_dask", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def complaint(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """The one line that is said about a mistake."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((300, 3)), columns=["engine_rpm", "engine_torque", "speed"])
+    return oracle.write_lake(tmp_path_factory.mktemp("first") / "lake", frame.assign(margin=frame["speed"]), 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "name"),
+    [
+        (["--output", "margn"], 3, "margin"),
+        (["--output", "margin", "--features", "engine_rpn"], 3, "engine_rpm"),
+        (["--output", "margin", "--weights", "sped"], 3, "speed"),
+        (["--output", "margin", "--group", "engine=engine_torqe"], 2, "engine_torque"),
+    ],
+)
+def test_a_misspelt_column_gets_the_nearest_names(lake, options, code, name):
+    assert f"did you mean '{name}'" in complaint(excir("explain", lake, *options), code)
+
+
+def test_an_empty_folder_is_named(tmp_path):
+    assert f"{tmp_path} holds no Parquet files" in complaint(excir("explain", tmp_path, "--output", "y"), 3)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_text_file_is_named_with_its_size(tmp_path, name):
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    said = complaint(excir("explain", tmp_path / name, "--output", "b"), 3)
+    assert f"{name} (8 bytes) cannot be read as Parquet" in said
+
+
+@pytest.fixture
+def somebody():
+    """Runs the command without root's right to read and write everything."""
+    if os.getuid() != 0:
+        return excir
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may read everything, and there is no setpriv to take that away")
+    prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    return lambda *arguments: excir(*arguments, prefix=prefix)
+
+
+@pytest.mark.parametrize("locked", ["file", "folder"])
+def test_a_lake_without_permission_is_named(lake, somebody, locked):
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        copy = Path(place) / "lake"
+        copy.mkdir()
+        for file in lake.glob("*.parquet"):
+            (copy / file.name).write_bytes(file.read_bytes())
+        shut = copy if locked == "folder" else sorted(copy.iterdir())[0]
+        shut.chmod(0)
+        try:
+            said = complaint(somebody("explain", copy, "--output", "margin"), 3)
+        finally:
+            copy.chmod(stat.S_IRWXU)
+    assert str(shut) in said
+    assert "no permission" in said
+
+
+def test_a_result_folder_without_permission_is_named_before_any_work(lake, somebody):
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o555)
+        said = complaint(somebody("explain", "/nowhere", "--output", "margin", "--out", f"{place}/out"), 2)
+    assert f"{place} is not a folder that may be written to" in said
+
+
+def test_a_scheduler_that_is_not_there_is_named(lake):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
+    assert f"no scheduler answers at {address}" in said
+    assert "dask scheduler" in said
+
+
+def test_something_else_behind_the_address_does_not_keep_the_user_waiting(lake):
+    with socket.socket() as silent:  # takes connections and never says a word, as a firewall does
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
+    assert f"no scheduler answers at {address}" in said
+    assert "5 s" in said
+
+
+def test_misspelt_options_and_commands_get_the_nearest(lake):
+    assert "--output" in complaint(excir("explain", lake, "--outptu", "margin"), 2)
+    assert "explain" in complaint(excir("explian", lake), 2)
+
+
+def test_a_misspelt_key_of_a_file_gets_the_nearest(lake, tmp_path):
+    (tmp_path / "job.yaml").write_text("lake: x\nfratcion: 0.5\n")
+    said = complaint(excir("explain", "--config", tmp_path / "job.yaml"), 2)
+    assert "job.yaml: 'fratcion' is not an option of 'excir explain'; did you mean 'fraction'" in said
+
+
+def test_nothing_at_all_shows_help():
+    done = excir()
+    assert "excir demo" in done.stdout + done.stderr
+    assert "Missing argument 'LAKE'" in complaint(excir("explain"), 2)
