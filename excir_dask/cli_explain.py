@@ -46,8 +46,8 @@ def explain(
 ) -> None:  # fmt: skip
     """Rank the features of LAKE by their co-movement with a model's output.
 
-    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again for what is in --out already,
-    it prints that and computes nothing.
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again
+    for what is in --out already, it prints that and computes nothing.
 
     \b
     excir explain lake/ --output pred

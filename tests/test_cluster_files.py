@@ -180,11 +180,17 @@ def test_certificates_of_a_file_reach_the_job_script(tmp_path):
         ({"kind": "local", "dask": {"distributed.scheduler.worker-tll": "7s"}}, "no setting .*mean 'worker-ttl"),
         ({"kind": "local", "options": {"memroy_limit": "1GiB"}}, "no 'memroy_limit'; did you mean 'memory_limit'"),
         ({"kind": "address", "address": "nowhere"}, "not a scheduler's address"),
-        ({"kind": "kubernetes", "workers": 1, "options": {"custom_cluster_spec": "x.yaml"}}, "is not a DaskCluster"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_an_error_that_says_what_to_do(content, message, lake, tmp_path):
     with pytest.raises(UsageError, match=message):
+        explain(lake, output="pred", cluster=write(tmp_path, **content))
+
+
+def test_a_wrong_cluster_of_kubernetes_is_an_error_that_says_what_to_do(lake, tmp_path):
+    pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
+    content = {"kind": "kubernetes", "workers": 1, "options": {"custom_cluster_spec": "x.yaml"}}
+    with pytest.raises(UsageError, match="is not a DaskCluster"):
         explain(lake, output="pred", cluster=write(tmp_path, **content))
 
 

@@ -19,6 +19,8 @@ from processes import stop
 from excir_dask import explain
 from excir_dask.errors import ClusterError
 
+pytest.importorskip("dask_gateway", reason="dask-gateway is not installed: pip install '.[clusters]'")
+
 CLUSTER = Path(__file__).parent.parent / "cluster"
 SERVER = Path(sys.executable).parent / "dask-gateway-server"
 

@@ -12,6 +12,8 @@ import yaml
 from excir_dask.cli import excir
 from excir_dask.cluster_kinds import own_spec
 
+pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
+
 FOLDER = Path(__file__).parent.parent / "cluster" / "kubernetes"
 CRDS = {"DaskCluster": "daskcluster", "DaskJob": "daskjob", "DaskAutoscaler": "daskautoscaler"}
 

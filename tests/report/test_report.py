@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from excir_dask import Explanation, Sweep
 from excir_dask.cli import excir
-from excir_dask.errors import LakeError, UsageError
+from excir_dask.errors import UsageError
 from excir_dask.report import explanation_page, page
 
 
@@ -203,6 +203,6 @@ def test_the_command_writes_reports_of_both_kinds(explanation: Explanation, swee
     Explanation.load(tmp_path / "e")
     assert run(excir, ["report", str(tmp_path / "s"), "--out", str(tmp_path / "s.html")]).exit_code == 0
     assert "How few rows" in (tmp_path / "s.html").read_text()
-    failed = run(excir, ["report", str(tmp_path)]).exception
-    assert isinstance(failed, LakeError)
-    assert "neither explanation.json nor sweep.json" in str(failed)
+    failed = run(excir, ["report", str(tmp_path)])
+    assert failed.exit_code == 3
+    assert "neither explanation.json nor sweep.json" in failed.output
