@@ -10,7 +10,10 @@ import makers
 import pytest
 
 PROGRAM = driver.find()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine; apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine; apt-get install chromium"),
+]
 
 KINDS = ("explanation", "sweep", "large")
 GROUND = """(() => {
