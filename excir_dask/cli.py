@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from excir_dask.cli_audit import audit
 from excir_dask.cli_options import QUESTION, RUNNING, SAMPLE, SCORING, explain_arguments, names, options
 from excir_dask.cli_transfer import sweep
 from excir_dask.errors import ExcirError
@@ -28,6 +29,7 @@ def excir() -> None:
     excir explain lake/ --output pred            rank the features of a lake
     excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
+    excir audit audit.yaml                       check a day of a lake against a baseline
     """
 
 
@@ -207,6 +209,7 @@ def demo(folder: str, rows: int) -> None:
 
 
 excir.add_command(sweep)
+excir.add_command(audit)
 
 
 def main() -> NoReturn:

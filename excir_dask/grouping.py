@@ -41,7 +41,7 @@ def read_groups(path: str | os.PathLike[str]) -> Groups:
     except OSError as error:
         raise UsageError(f"{source} cannot be read: {error.strerror}") from None
     try:
-        content = _parse_json(text) if source.suffix.lower() == ".json" else _parse_yaml(text)
+        content = _parse_json(text) if source.suffix.lower() == ".json" else parse_yaml(text, _SHAPE)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
     except RecursionError:
@@ -180,7 +180,8 @@ def _parse_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=unique)
 
 
-def _parse_yaml(text: str) -> Any:
+def parse_yaml(text: str, shape: str) -> Any:
+    """What a YAML text holds; a key that is there twice is a ValueError. ``shape`` ends a message: what to write."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -204,4 +205,4 @@ def _parse_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" on line {mark.line + 1}" if mark else ""
-        raise ValueError(f"not YAML{where}: {getattr(error, 'problem', None) or error}; {_SHAPE}") from None
+        raise ValueError(f"not YAML{where}: {getattr(error, 'problem', None) or error}; {shape}") from None

@@ -1,0 +1,142 @@
+"""Where results are kept: files and run folders on any filesystem, each there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from excir_dask.errors import UsageError, nearest
+from excir_dask.explanation import Explanation
+from excir_dask.folders import whole
+from excir_dask.lake.locate import filesystem_of, public
+
+_AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
+"""object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""
+
+RUNS = "runs"
+LAST = "manifest.json"
+"""written after all others: a run folder without it is not one"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results."""
+
+    name: str
+    """as messages show it"""
+    filesystem: fs.FileSystem
+    root: str
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def path(self, *parts: str) -> str:
+        return posixpath.join(self.root, *parts)
+
+    def put(self, data: bytes, *parts: str) -> None:
+        """Write a file, which appears whole or not at all."""
+        path = self.path(*parts)
+        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
+        if any(mark in self.filesystem.type_name for mark in _AT_ONCE):
+            with self.filesystem.open_output_stream(path) as stream:
+                stream.write(data)
+            return
+        made = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}-{uuid.uuid4().hex[:8]}")
+        try:
+            with self.filesystem.open_output_stream(made) as stream:
+                stream.write(data)
+            self.filesystem.move(made, path)
+        except BaseException:
+            if self.filesystem.get_file_info(made).type == fs.FileType.File:
+                self.filesystem.delete_file(made)
+            raise
+
+    def get(self, *parts: str) -> bytes | None:
+        """What a file holds; None where there is none."""
+        try:
+            with self.filesystem.open_input_stream(self.path(*parts)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def inside(self, *parts: str, recursive: bool = False) -> list[fs.FileInfo]:
+        """Everything in a folder that is not hidden, by name."""
+        selector = fs.FileSelector(self.path(*parts), recursive=recursive, allow_not_found=True)
+        found = [info for info in self.filesystem.get_file_info(selector) if info.base_name[:1] not in (".", "_", "")]
+        return sorted(found, key=lambda info: info.path)
+
+    def delete(self, *parts: str) -> None:
+        if self.filesystem.get_file_info(self.path(*parts)).type == fs.FileType.File:
+            self.filesystem.delete_file(self.path(*parts))
+
+    def keep(self, made: Path, run: str) -> str:
+        """Copy a run's folder here; gives its path."""
+        target = self.path(RUNS, run)
+        if self.local:
+            with whole(Path(target)) as folder:
+                shutil.copytree(made, folder, dirs_exist_ok=True)
+        else:
+            files = sorted(made.iterdir(), key=lambda file: (file.name == LAST, file.name))
+            for file in files:
+                self.put(file.read_bytes(), RUNS, run, file.name)
+        return target
+
+    def runs(self) -> list[str]:
+        """All complete runs, by name."""
+        return [info.base_name for info in self.inside(RUNS) if self._complete(info.base_name)]
+
+    def check_run(self, run: str) -> str:
+        """The run's name, if it is here."""
+        if "/" in run or run.startswith(".") or not self._complete(run):
+            raise UsageError(f"there is no run '{run}' in {self.name}{nearest(run, self.runs())}")
+        return run
+
+    def load(self, run: str) -> Explanation:
+        """A run's explanation."""
+        with self.opened(self.check_run(run)) as folder:
+            return Explanation.load(folder)
+
+    @contextmanager
+    def opened(self, run: str) -> Iterator[Path]:
+        """A run's folder on this machine, for as long as it is needed."""
+        if self.local:
+            yield Path(self.path(RUNS, run))
+            return
+        with tempfile.TemporaryDirectory(prefix="excir-run-") as folder:
+            for info in self.inside(RUNS, run):
+                Path(folder, info.base_name).write_bytes(self.get(RUNS, run, info.base_name) or b"")
+            yield Path(folder)
+
+    def _complete(self, run: str) -> bool:
+        return bool(self.filesystem.get_file_info(self.path(RUNS, run, LAST)).type == fs.FileType.File)
+
+
+def open_store(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
+    """The results at a path or URL, which need not exist yet."""
+    name = os.fspath(place)
+    filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
+    return Store(public(name).rstrip("/"), filesystem, root)
+
+
+def split_run(run: str) -> tuple[str, str]:
+    """Folder of results and name of a run, from the path of the run's folder.
+
+    >>> split_run("audits/runs/credit-1")
+    ('audits', 'credit-1')
+    """
+    above, name = posixpath.split(run.rstrip("/"))
+    results, middle = posixpath.split(above)
+    if middle != RUNS:
+        raise UsageError(f"'{run}' is not the folder of a run, RESULTS/{RUNS}/NAME; name it so, or give --results")
+    return results or ".", name
