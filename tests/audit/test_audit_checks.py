@@ -84,7 +84,7 @@ def test_a_new_order_is_found(was):
 
 def test_an_order_of_noise_is_no_order():
     nothing = np.zeros(8)
-    runs = [explained(frame(seed, nothing, 400)) for seed in (1, 2, 3, 4)]
+    runs = [explained(frame(seed, nothing, 400)) for seed in (1, 2, 3)]
     for now in runs[1:]:
         assert not [key for key in found(now, runs[0]) if key[0].endswith("_min")]
 
@@ -114,7 +114,7 @@ def test_without_a_baseline_only_guards_are_checked(was):
 
 def test_errors_of_groups_are_not_too_small():
     """The spread of a group's score over many days is at most what its limit says."""
-    runs = [explained(frame(seed, rows=300)) for seed in range(60)]
+    runs = [explained(frame(seed, rows=300)) for seed in range(50)]
     for place, group in enumerate(runs[0].groups["group"]):
         scores = [float(run.groups.set_index("group")["cir"][group]) for run in runs]
         errors = [group_errors(run.features, run.groups[run.groups["group"] == group])[0][0] for run in runs]
