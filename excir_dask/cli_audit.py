@@ -255,7 +255,7 @@ def _store(results: str) -> Store:
 
     if results.endswith((".yaml", ".yml")):
         config = read_config(results)
-        return open_store(config.results, config.arguments.get("storage_options"))
+        return open_store(config.results, config.results_options)
     return open_store(results)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from excir_dask.audit import history
 from excir_dask.audit.config import PREVIOUS
-from excir_dask.audit.store import Store
+from excir_dask.audit.store import RUNS, Store
+from excir_dask.audit.window import below
 from excir_dask.errors import UsageError, nearest
 
 FOLDER = "baselines"
@@ -44,7 +45,7 @@ def resolve(store: Store, name: str | None, audit: str, model: str, date: str | 
         known = [one["name"] for one in baselines(store)]
         raise UsageError(
             f"{store.name} has no baseline '{name}'{nearest(name, known)}; "
-            f"run once with --no-baseline, then: excir audit baseline set {name} {store.name}/runs/RUN"
+            f"run once with --no-baseline, then: excir audit baseline set {name} {below(store.name, RUNS, 'RUN')}"
         )
     return store.check_run(record["run"])
 

@@ -25,7 +25,7 @@ EVENTS = ("fail", "warn", "error", "ok")
 _OWN = ("lake", "output", "model", "groups", "group_prefix", "group_correlated", "group_rows", "scheduler", "progress")
 _KEYS = (
     "name", "lake", "window", "output", "model", "model_name", "groups", "fraction", "seed", "k", "false_alarm",
-    "baseline", "results", "checks", "hooks", "explain", "scheduler",
+    "baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler",
 )  # fmt: skip
 
 
@@ -67,6 +67,8 @@ class Config:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """others of :func:`~excir_dask.explain`"""
     scheduler: str | None = None
+    results_options: Mapping[str, Any] | None = None
+    """for the fsspec filesystem of the results"""
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
@@ -120,7 +122,19 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         hooks=_hooks(given.get("hooks")),
         arguments=_arguments(given),
         scheduler=scheduler,
+        results_options=_results_options(given),
     )
+
+
+def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Those given, or else the lake's where both are on the same kind of filesystem."""
+    options = given.get("results_options")
+    if options is not None and not isinstance(options, dict):
+        raise UsageError(f"results_options is {options!r}; give a mapping, as storage_options of explain")
+    lake, results = (given[key].partition("://") for key in ("lake", "results"))
+    if options is None and lake[1] and lake[0] == results[0]:
+        return (given.get("explain") or {}).get("storage_options")
+    return options
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import posixpath
 import re
 import tempfile
 import uuid
@@ -22,7 +21,8 @@ from excir_dask.audit.files import violations, write_run
 from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.lock import locked
-from excir_dask.audit.store import Store, open_store
+from excir_dask.audit.store import RUNS, Store, open_store
+from excir_dask.audit.window import below
 from excir_dask.errors import ExcirError
 from excir_dask.explanation import Explanation
 
@@ -65,7 +65,7 @@ def target_of(config: Config, day: date | None, keys: Mapping[str, str]) -> Targ
         return Target(config.lake, None, None if day is None else day.isoformat(), config.name)
     window = config.window.fill(day, keys)
     series = ",".join([config.name, *(f"{name}={keys[name]}" for name in sorted(keys))])
-    lake = posixpath.join(config.lake.rstrip("/"), window)
+    lake = below(config.lake, window)
     return Target(lake, window, day.isoformat() if day and config.window.dated else None, _slug(series))
 
 
@@ -93,7 +93,7 @@ def audit(
         In place of the configured one.
     """
     target = target_of(config, day, keys or {})
-    store = open_store(config.results, config.arguments.get("storage_options"))
+    store = open_store(config.results, config.results_options)
     try:
         with locked(store, target.series):
             against = (
@@ -126,7 +126,7 @@ def _made(
         write_run(folder, now, was, run, checked)
         store.keep(folder, run["run"])
     history.append(store, config.model_name, run, now)
-    return {**run, "folder": f"{store.name}/runs/{run['run']}"}, checked
+    return {**run, "folder": below(store.name, RUNS, run["run"])}, checked
 
 
 def _about(

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyarrow import fs
 
+from excir_dask.audit.window import split_query
 from excir_dask.errors import UsageError, nearest
 from excir_dask.explanation import Explanation
 from excir_dask.folders import whole
@@ -47,11 +48,11 @@ class Store:
     def put(self, data: bytes, *parts: str) -> None:
         """Write a file, which appears whole or not at all."""
         path = self.path(*parts)
-        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
         if any(mark in self.filesystem.type_name for mark in _AT_ONCE):
             with self.filesystem.open_output_stream(path) as stream:
                 stream.write(data)
             return
+        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
         made = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}-{uuid.uuid4().hex[:8]}")
         try:
             with self.filesystem.open_output_stream(made) as stream:
@@ -72,6 +73,9 @@ class Store:
 
     def inside(self, *parts: str, recursive: bool = False) -> list[fs.FileInfo]:
         """Everything in a folder that is not hidden, by name."""
+        if isinstance(self.filesystem, fs.PyFileSystem):
+            # fsspec remembers listings, but a lock or a history must see what others wrote a moment ago
+            self.filesystem.handler.fs.invalidate_cache()
         selector = fs.FileSelector(self.path(*parts), recursive=recursive, allow_not_found=True)
         found = [info for info in self.filesystem.get_file_info(selector) if info.base_name[:1] not in (".", "_", "")]
         return sorted(found, key=lambda info: info.path)
@@ -135,8 +139,9 @@ def split_run(run: str) -> tuple[str, str]:
     >>> split_run("audits/runs/credit-1")
     ('audits', 'credit-1')
     """
-    above, name = posixpath.split(run.rstrip("/"))
+    path, query = split_query(run)
+    above, name = posixpath.split(path.rstrip("/"))
     results, middle = posixpath.split(above)
     if middle != RUNS:
         raise UsageError(f"'{run}' is not the folder of a run, RESULTS/{RUNS}/NAME; name it so, or give --results")
-    return results or ".", name
+    return (results or ".") + query, name

@@ -87,7 +87,7 @@ def _overrides(config: Config, features: list[str], groups: Groups) -> list[Usag
 
 
 def _results(config: Config) -> Store:
-    store = open_store(config.results, config.arguments.get("storage_options"))
+    store = open_store(config.results, config.results_options)
     if store.local:
         root = Path(store.root)
         parent = next(path for path in [root, *root.parents] if path.exists())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,22 @@ class Window:
             if not value or value in (".", "..") or "/" in value:
                 raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")
         return _FIELD.sub(lambda match: known[match.group(1)], self.template)
+
+
+def below(place: str, *parts: str) -> str:
+    """A path below a path or URL; what a URL asks for at its end stays there.
+
+    >>> below("s3://bucket/lake/?region=eu", "date=1")
+    's3://bucket/lake/date=1?region=eu'
+    """
+    path, query = split_query(place)
+    return posixpath.join(path.rstrip("/"), *parts) + query
+
+
+def split_query(place: str) -> tuple[str, str]:
+    """A URL without what it asks for at its end, and that."""
+    path, query = re.fullmatch(r"(.*?)(\?\w+=.*)?", place, re.DOTALL).groups(default="")  # type: ignore[union-attr]
+    return (path, query) if "://" in place else (place, "")
 
 
 def read_date(text: str | None) -> date:
