@@ -102,8 +102,8 @@ def run(
             done.append(found.to_dict())
             if not as_json:
                 click.echo(words.summary(found.about, found.violations))
-    except ExcirError as error:
-        click.echo(_line(name, "error", error.exit_code, done, str(error)))
+    except (ExcirError, OSError) as error:  # the program's main says what it is and ends with the code
+        click.echo(_line(name, "error", getattr(error, "exit_code", 75), done, str(error)))
         raise
     status = next((level for level in ("error", "fail", "warn") if any(one["status"] == level for one in done)), "ok")
     failing = {"fail": ("fail",), "warn": ("fail", "warn"), "never": ()}[fail_on]
@@ -177,11 +177,12 @@ def list_(results: str, as_json: bool) -> None:
 @click.option("--group", help="Trend of this group.")
 @click.option("--output", help="Of this output alone.")
 @click.option("--model", help="Of this model alone.")
+@click.option("--audit", "name_of_audit", help="Of this audit alone.")
 @click.option("--plot", type=click.Path(), help="Draw the trend: a name that ends .png, .svg or .pdf.")
 @_JSON
 def history(
-    results: str, feature: str | None, group: str | None, output: str | None, model: str | None, plot: str | None,
-    as_json: bool,
+    results: str, feature: str | None, group: str | None, output: str | None, model: str | None,
+    name_of_audit: str | None, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Runs of RESULTS (a folder or a configuration), or the trend of a feature or group."""
     from excir_dask.audit import history as kept
@@ -197,9 +198,10 @@ def history(
         if plot:
             raise UsageError("--plot draws a trend; add --feature NAME or --group NAME")
         table = kept.runs(store, model)
+        table = table if name_of_audit is None else table[table["audit"] == name_of_audit]
     else:
         kind = "features" if feature else "groups"
-        table = kept.trend(store, name, model=model, output=output, kind=kind)
+        table = kept.trend(store, name, audit=name_of_audit, model=model, output=output, kind=kind)
         if len(table) == 0:
             every = kept.read(store, model, ["kind", "name"])
             known = every.loc[every["kind"] == kind, "name"].unique()

@@ -20,7 +20,7 @@ from excir_dask.audit.config import Config
 from excir_dask.audit.files import violations, write_run
 from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
-from excir_dask.audit.lock import locked
+from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.window import below
 from excir_dask.errors import ExcirError
@@ -100,9 +100,11 @@ def audit(
                 resolve(store, config.baseline, target.series, config.model_name, target.date) if baseline else None
             )
             run, checked = _made(config, target, store, against, scheduler or config.scheduler)
-    except ExcirError as error:
+    except LockedError:  # the other run will tell
+        raise
+    except (ExcirError, OSError) as error:
         failed = {"audit": target.series, "window": target.window, "date": target.date, "status": "error"}
-        _tell(config, store, None, {**failed, "error": str(error), "exit_code": error.exit_code})
+        _tell(config, store, None, {**failed, "error": str(error), "exit_code": getattr(error, "exit_code", 75)})
         raise
     found = violations(run, checked)["violations"]
     hooks = _tell(config, store, run["run"], {**run, "violations": found})

@@ -77,6 +77,7 @@ def test_history_prints_runs_and_trends_and_plots_them(plant, tmp_path):
     assert (tmp_path / "trend.png").stat().st_size > 5000
     assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 2
     assert run("history", results, "--feature", "rmp")[0] == 2
+    assert run("history", results, "--feature", "rpm", "--audit", "other")[0] == 2
     runs = sorted(os.listdir(results / "runs"))
     code, lines = run("compare", results / "runs" / runs[0], results / "runs" / runs[1])
     assert code == 0
