@@ -99,9 +99,7 @@ def previous(store: Store, audit: str, model: str, date: str | None) -> str | No
     table = table[table["audit"] == audit]
     if date is not None:
         table = table[table["date"].notna() & (table["date"].astype(str) < date)]
-    complete = set(store.runs())
-    found = [run for run in table["run"] if run in complete]
-    return found[-1] if found else None
+    return next((run for run in reversed(table["run"].tolist()) if store.has(run)), None)
 
 
 def trend(

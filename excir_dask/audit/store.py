@@ -96,13 +96,17 @@ class Store:
                 self.put(file.read_bytes(), RUNS, run, file.name)
         return target
 
+    def has(self, run: str) -> bool:
+        """Whether a run is here, and complete."""
+        return bool(self.filesystem.get_file_info(self.path(RUNS, run, LAST)).type == fs.FileType.File)
+
     def runs(self) -> list[str]:
         """All complete runs, by name."""
-        return [info.base_name for info in self.inside(RUNS) if self._complete(info.base_name)]
+        return [info.base_name for info in self.inside(RUNS) if self.has(info.base_name)]
 
     def check_run(self, run: str) -> str:
         """The run's name, if it is here."""
-        if "/" in run or run.startswith(".") or not self._complete(run):
+        if "/" in run or run.startswith(".") or not self.has(run):
             raise UsageError(f"there is no run '{run}' in {self.name}{nearest(run, self.runs())}")
         return run
 
@@ -121,9 +125,6 @@ class Store:
             for info in self.inside(RUNS, run):
                 Path(folder, info.base_name).write_bytes(self.get(RUNS, run, info.base_name) or b"")
             yield Path(folder)
-
-    def _complete(self, run: str) -> bool:
-        return bool(self.filesystem.get_file_info(self.path(RUNS, run, LAST)).type == fs.FileType.File)
 
 
 def open_store(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:

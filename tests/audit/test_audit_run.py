@@ -3,6 +3,8 @@
 import json
 import sys
 from datetime import date
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -89,6 +91,17 @@ def test_a_run_is_kept_whole_and_later_changes_are_noticed(plant):
     (folder / "violations.json").write_text("{}")
     with pytest.raises(LakeError, match="was changed"):
         open_store(plant / "audits").load(done.about["run"])
+
+
+def test_a_page_is_part_of_the_run_where_the_package_can_draw_it(plant, monkeypatch):
+    name = "excir_dask.report.audit_page"
+    page = ModuleType(name)
+    page.__spec__ = ModuleSpec(name, None)
+    page.audit_report = lambda now, was, found: f"<p>{found['status']} {was is None} {len(now.features)}"
+    monkeypatch.setitem(sys.modules, name, page)
+    folder = plant / "audits" / "runs" / audit(configured(plant), FIRST).about["run"]
+    assert (folder / "report.html").read_text() == "<p>ok True 8"
+    assert "report.html" in json.loads((folder / "manifest.json").read_text())["files"]
 
 
 def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(drifting):
