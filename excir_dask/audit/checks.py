@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_checks(
-    now: Explanation, was: Explanation | None, checks: Mapping[str, Check], k: int = 8, false_alarm: float = 0.01
+    now: Explanation, was: Explanation | None, checks: Mapping[str, Check], k: int = 8, false_alarm: float = 0.001
 ) -> list[Checked]:
     """All checks of a run against a baseline (without one, only those that need none).
 

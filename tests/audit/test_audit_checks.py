@@ -133,8 +133,8 @@ def test_the_noise_floor_falls_with_the_errors():
 
 @pytest.mark.slow
 def test_of_200_days_without_drift_at_most_two_percent_fail():
-    runs = [explained(frame(seed, rows=500)) for seed in range(201)]
-    failed = 0
-    for now in runs[1:]:
-        failed += any(finding.severity == "fail" for finding in found(now, runs[0]).values())
-    assert failed <= 4
+    runs = [explained(frame(seed, rows=300)) for seed in range(201)]
+    for baseline in (runs[0], runs[77]):
+        others = [run for run in runs if run is not baseline]
+        failed = sum(any(one.severity == "fail" for one in found(now, baseline).values()) for now in others)
+        assert failed <= 4
