@@ -1,4 +1,4 @@
-"""Options of commands that take more than a word: how they are written, and what becomes of them."""
+"""Options of every command that reads a lake: the store it is in, and the version of a table."""
 
 from __future__ import annotations
 
@@ -12,33 +12,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re.IGNORECASE)
 """options whose values may look like numbers and are none"""
-
-
-class Groups(click.ParamType):
-    """NAME=a,b,c"""
-
-    name = "NAME=a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[str]]:
-        name, equals, members = value.partition("=")
-        names = [member.strip() for member in members.split(",") if member.strip()]
-        if not equals or not name or not names:
-            self.fail(f"'{value}' is not of the form NAME=a,b,c", param, ctx)
-        return name.strip(), names
-
-
-class Fraction(click.ParamType):
-    """A number, or auto."""
-
-    name = "FLOAT|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        if value == "auto":
-            return "auto"
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"'{value}' is neither a number nor 'auto'", param, ctx)
 
 
 def lake_options(command: Command) -> Command:
