@@ -70,7 +70,9 @@ def _value(ctx: click.Context, param: click.Parameter, given: Any, where: str) -
     try:
         plain = _from_file(param, given)
     except ValueError as error:
-        raise UsageError(f"{where} is {brief(given)}; it is to be {error}") from None
+        # what may hold a secret is not repeated
+        shown = "something else" if getattr(param.type, "secret", False) else brief(given)
+        raise UsageError(f"{where} is {shown}; it is to be {error}") from None
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     try:

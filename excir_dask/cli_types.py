@@ -6,6 +6,7 @@ gives something that ``convert`` takes; what it cannot use is a ``ValueError`` t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -109,6 +110,23 @@ class KeyValue(click.ParamType):
         if not _all(texts, str):
             raise ValueError("a mapping such as {max_depth: 4}, or a list of texts KEY=VALUE")
         return texts
+
+
+class StorageOption(KeyValue):
+    """KEY=VALUE for a store; in a file of options a mapping, which may be nested"""
+
+    secret = True
+
+    def from_file(self, value: Any) -> Any:
+        return super().from_file(dict(_flat(value)) if isinstance(value, dict) else value)
+
+
+def _flat(mapping: dict[Any, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in mapping.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 class Fraction(click.ParamType):

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from excir_dask.cli_types import StorageOption
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re.IGNORECASE)
@@ -17,7 +19,8 @@ _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re
 def lake_options(command: Command) -> Command:
     """Options of every command that reads a lake."""
     storage = click.option(
-        "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_storage_options,
+        "--storage-option", "storage_options", multiple=True, type=StorageOption(), callback=_storage_options,
+        metavar="KEY=VALUE",
         help="For the store that LAKE is in, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.",
     )  # fmt: skip
     version = click.option(

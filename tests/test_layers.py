@@ -52,7 +52,7 @@ ALLOWED = {
     "survey": {"lake", "inputs"},
     "training": {"lake", "graph", "clusters", "inputs", "runs", "textfile", "version"},
     "demo": {"explain", "explanation", "display", "training"},
-    "options": set(),
+    "options": {"cli_types"},
     "cli_report": {"explanation", "folders", "report", "transfer"},
     "cli_types": {"grouping"},
     "cli_config": {"cli_types", "textfile"},

@@ -127,3 +127,20 @@ def test_options_are_numbers_and_truth_values_where_they_look_like_it():
         "x": "",
     }
     assert storage_options([]) is None
+
+
+def test_storage_options_come_from_a_file_and_are_not_repeated(tmp_path):
+    from click.testing import CliRunner
+
+    from excir_dask.cli import excir
+
+    def run(text: str) -> str:
+        (tmp_path / "job.yaml").write_text(f"lake: {tmp_path}\noutput: y\nstorage-option: {text}\n")
+        found = CliRunner().invoke(excir, ["explain", "--config", str(tmp_path / "job.yaml")])
+        assert found.exit_code == 2, found.output
+        return found.output
+
+    # understood: a local path has no use for them
+    assert "storage options were given but" in run("{key: hush-hush, client_kwargs: {endpoint_url: hush-hush}}")
+    for wrong in ("[17, hush-hush]", "hush-hush", "{key: [hush-hush, 2020-01-01]}"):
+        assert "hush-hush" not in run(wrong)
