@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from excir_dask.cli_audit import audit
 from excir_dask.cli_explain import explain, plan
 from excir_dask.cli_report import report
 from excir_dask.cli_training import train
@@ -60,10 +61,11 @@ def excir() -> None:
     excir explain --config job.yaml              the same with options from a file
     excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
+    excir audit audit.yaml                       check a day of a lake against a baseline
     excir report result/                         a saved result as one page for a browser
 
     \b
-    Exit codes: 0 done; 2 wrong options; 3 the lake or the model cannot be used as asked;
+    Exit codes: 0 done; 1 a check of an audit failed; 2 wrong options; 3 the lake or the model cannot be used as asked;
     75 try again later; 130 stopped by Ctrl-C.
     Completion of options in bash (zsh and fish alike): eval "$(_EXCIR_COMPLETE=bash_source excir)"
     """
@@ -83,7 +85,7 @@ def demo(folder: str, rows: int) -> None:
     run(folder, rows)
 
 
-for command in (explain, plan, train, sweep, compare, report):
+for command in (explain, plan, train, sweep, compare, audit, report):
     excir.add_command(command)
 
 

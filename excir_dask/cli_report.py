@@ -14,26 +14,32 @@ from excir_dask.folders import REPORT
 @click.argument("folder", type=click.Path())
 @click.option("--out", type=click.Path(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
 def report(folder: str, out: str | None) -> None:
-    """Write a saved explanation or sweep as one HTML file that works offline.
+    """Write a saved explanation, sweep or audit as one HTML file that works offline.
 
-    FOLDER is what `excir explain --out` or `excir sweep --out` saved. The page holds scores and counts, never rows:
-    ranking, all features to search and sort, groups, what was left out, quality, provenance.
+    FOLDER is what `excir explain --out` or `excir sweep --out` saved, or a run of an audit (RESULTS/runs/...). The
+    page holds scores and counts, never rows: ranking, all features to search and sort, groups, what was left out,
+    quality, provenance; of an audit the verdict, what changed and trends.
 
     \b
     excir report result/
     excir report sweep/ --out sweep.html
+    excir report audits/runs/RUN
     """
+    from excir_dask.audit.result import VIOLATIONS, AuditResult
     from excir_dask.explanation import Explanation
     from excir_dask.report.page import require
     from excir_dask.transfer.result import Sweep
 
     require()
     source = Path(folder)
-    kinds: dict[str, type[Explanation] | type[Sweep]] = {"explanation.json": Explanation, "sweep.json": Sweep}
+    # an audit's run holds an explanation too
+    kinds: dict[str, type[AuditResult] | type[Explanation] | type[Sweep]] = {
+        VIOLATIONS: AuditResult, "explanation.json": Explanation, "sweep.json": Sweep,
+    }  # fmt: skip
     kind = next((kinds[name] for name in kinds if (source / name).is_file()), None)
     if kind is None:
         raise LakeError(
-            f"{source} is not a saved result (it holds neither {' nor '.join(kinds)}); save one with "
+            f"{source} is not a saved result (it holds none of {', '.join(kinds)}); save one with "
             "`excir explain ... --out FOLDER` or `excir sweep ... --out FOLDER`"
         )
     click.echo(str(kind.load(source).report(source / REPORT if out is None else out)))

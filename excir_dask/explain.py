@@ -187,15 +187,19 @@ def explain(
     return found
 
 
+def understood(lake: Any, **options: Any) -> Question:
+    """What ``explain(lake, **options)`` would be asked, checked; footers are read for it, data are not."""
+    given = inspect.signature(explain).bind(lake, **options)
+    given.apply_defaults()
+    return ask(**{name: given.arguments[name] for name in inspect.signature(ask).parameters})
+
+
 def run_id(lake: Any, **options: Any) -> str | None:
-    """The id of the run that ``explain(lake, **options)`` would be; footers are read for it, data are not.
+    """The id of the run that ``explain(lake, **options)`` would be.
 
     None for a DataFrame: nobody can say whether it is the one of yesterday.
     """
-    given = inspect.signature(explain).bind(lake, **options)
-    given.apply_defaults()
-    asked = {name: given.arguments[name] for name in inspect.signature(ask).parameters}
-    return ask(**asked).run_id
+    return understood(lake, **options).run_id
 
 
 def _log_plan(question: Question) -> None:

@@ -18,7 +18,10 @@ from excir_dask.lake.sample import Sample
 from excir_dask.runs import make_id
 from excir_dask.tables import RANK_BY
 
-CATEGORICALS = ("omit", "indicators")
+CHOICES: dict[str, Sequence[str]] = {
+    "centering": tuple(LEVELS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),
+}  # fmt: skip
+"""what arguments that are words may be"""
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,8 @@ def ask(
     table_version: int | None = None,
 ) -> Question:
     """Understand the arguments of :func:`~excir_dask.explain`, which says what they mean. Reads footers, no data."""
-    _check_choice("centering", centering, LEVELS)
-    _check_choice("rank_by", rank_by, RANK_BY)
-    _check_choice("categoricals", categoricals, CATEGORICALS)
+    for name, value in (("centering", centering), ("rank_by", rank_by), ("categoricals", categoricals)):
+        check_choice(name, value)
     if max_categories < 1 or group_rows < 2:
         raise UsageError(f"max_categories is {max_categories} and group_rows is {group_rows}; at least 1 and 2")
     goal = None
@@ -106,6 +108,8 @@ def ask(
     )
 
 
-def _check_choice(name: str, value: str, choices: Any) -> None:
+def check_choice(name: str, value: Any) -> None:
+    """Refuse a value that is none of those that an argument may have."""
+    choices = CHOICES[name]
     if value not in choices:
         raise UsageError(f"{name} is '{value}'{nearest(str(value), choices)} (one of {', '.join(choices)})")

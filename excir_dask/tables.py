@@ -97,14 +97,19 @@ def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArr
     rows, by_groups = facts["rows"], facts["settings"]["sampling"] == "row-groups"
     left = max(1.0 - rows["sampled"] / rows["lake"], 0.0) if rows["lake"] else 0.0
     n_eff = features["n_eff"].to_numpy()
-    errors = features["stderr" if by_groups else "stderr_rows"].to_numpy()
-    errors = np.maximum(errors, np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN))
-    errors = np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
+    errors = careful_errors(features, "stderr" if by_groups else "stderr_rows")
     still = features["feature"].isin(facts["still"]).to_numpy()
     errors = np.where(still, 0.0, np.where(n_eff > 0, errors, UNKNOWN))
     if by_groups:
         n_eff = np.minimum(n_eff, float(rows["row_groups"]))
     return errors * np.sqrt(left), n_eff
+
+
+def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np.float64]:
+    """Standard errors with what their spread does not show: that few rows carry a score, that a centre may jump."""
+    n_eff = features["n_eff"].to_numpy(dtype=np.float64)
+    errors = np.maximum(features[column].to_numpy(), np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN))
+    return np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
 
 
 def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], rank_by: str = "strength") -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-Tone = Literal["good", "bad", "plain"]
+Tone = Literal["good", "warn", "bad", "plain"]
 
 
 class Strong(str):
@@ -47,6 +47,8 @@ class Verdict:
     kind: ClassVar[str] = "verdict"
     text: str
     tone: Tone = "plain"
+    word: str = ""
+    """the verdict itself, which stands out: colours alone do not reach everybody"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,14 @@ class Chart:
     """pixels"""
     label: str
     """what it shows, for those who cannot see it"""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Small charts side by side, or one below the other where there is no room; each has a name and a remark."""
+
+    kind: ClassVar[str] = "panels"
+    panels: Sequence[tuple[str, str, Chart]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +123,7 @@ class Choice:
     panels: Sequence[tuple[str, Sequence[Block]]]
 
 
-Block = Words | Points | Facts | Verdict | Legend | Chart | Grid | Rows | GroupList | Choice
+Block = Words | Points | Facts | Verdict | Legend | Chart | Panels | Grid | Rows | GroupList | Choice
 
 
 @dataclass(frozen=True)

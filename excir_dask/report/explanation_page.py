@@ -46,18 +46,23 @@ def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
 
 def page(explanation: Explanation) -> Report:
     """The report as sections."""
-    limits = _limits(explanation)
-    sections = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
-    sections += [_table(explanation, limits), _read(explanation), *_end(explanation)]
     return Report(
         kicker="ExCIR report",
         title=wording.title(explanation),
         summary=wording.summary(explanation),
         cards=wording.cards(explanation),
-        sections=[section for section in sections if section is not None],
+        sections=sections(explanation),
         footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
         dark=DARK,
     )
+
+
+def sections(explanation: Explanation) -> list[Section]:
+    """All that is to be said of an explanation, also within the report of something larger."""
+    limits = _limits(explanation)
+    found = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
+    found += [_table(explanation, limits), _read(explanation), *_end(explanation)]
+    return [section for section in found if section is not None]
 
 
 def _limits(explanation: Explanation) -> pd.DataFrame:

@@ -205,4 +205,4 @@ def test_the_command_writes_reports_of_both_kinds(explanation: Explanation, swee
     assert "How few rows" in (tmp_path / "s.html").read_text()
     failed = run(excir, ["report", str(tmp_path)])
     assert failed.exit_code == 3
-    assert "neither explanation.json nor sweep.json" in failed.output
+    assert "none of violations.json, explanation.json, sweep.json" in failed.output

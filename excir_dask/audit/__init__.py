@@ -1,0 +1,1 @@
+"""Scheduled audits: a window of a lake explained, compared with a baseline, checked, kept."""

@@ -1,0 +1,224 @@
+"""The configuration of an audit: a YAML file, checked as a whole before anything runs."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from excir_dask.audit.limits import Check, read_checks
+from excir_dask.audit.window import Window
+from excir_dask.errors import UsageError, nearest
+from excir_dask.textfile import brief, read_text_file
+
+_SHAPE = "docs/AUDIT.md has an example to begin from"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+PREVIOUS = "previous"
+"""in place of a baseline's name: the run before, by date"""
+
+EVENTS = ("fail", "warn", "error", "ok")
+_OWN = (
+    "lake", "output", "model", "groups", "group_prefix", "group_correlated", "group_rows", "fraction", "seed", "k",
+    "scheduler", "cluster", "progress", "out", "overwrite", "force",
+)  # fmt: skip
+"""arguments of explain that an audit has settings of its own for, or gives itself"""
+KEYS = (
+    "name", "lake", "window", "output", "model", "model_name", "groups", "fraction", "seed", "k", "false_alarm",
+    "baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Who is told of a run."""
+
+    when: tuple[str, ...] = ("fail", "error")
+    """of fail, warn, error (the run could not be made) and ok"""
+    command: tuple[str, ...] = ()
+    """gets the JSON on its standard input"""
+    webhook: str = ""
+    """gets the JSON by POST; $NAME stands for an environment variable"""
+    timeout: float = 30.0
+    """seconds, for each"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """An audit as it was asked for; paths are absolute."""
+
+    name: str
+    lake: str
+    results: str
+    window: Window | None = None
+    output: Any = None
+    model: str | None = None
+    model_name: str = ""
+    """what the history is partitioned by"""
+    groups: str | None = None
+    """a file, so that groups stay the same from run to run"""
+    k: int = 8
+    """size of the top"""
+    false_alarm: float = 0.001
+    """probability that noise makes any name of a check exceed its error; small, because a baseline stays: at 0.01 the
+    unluckiest of 90 baselines failed 11% of days without drift, at 0.001 it failed 2%"""
+    baseline: str | None = None
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    hooks: Hooks = Hooks()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """others of :func:`~excir_dask.explain`"""
+    scheduler: str | None = None
+    cluster: str | None = None
+    """a file that says how to start or reach a cluster"""
+    results_options: Mapping[str, Any] | None = None
+    """for the fsspec filesystem of the results"""
+
+
+def read_config(path: str | os.PathLike[str]) -> Config:
+    """Read and check a configuration; relative paths in it begin at its own folder."""
+    source = Path(path)
+    content = read_text_file(source, "an audit", _SHAPE)
+    if not isinstance(content, dict):
+        raise UsageError(f"{source} holds no mapping; {_SHAPE}")
+    try:
+        return _understood(content, source.absolute())
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
+
+
+def _understood(given: dict[str, Any], source: Path) -> Config:
+    _known("", given, KEYS)
+    base = source.parent
+    for key in ("lake", "results"):
+        if not isinstance(given.get(key), str):
+            raise UsageError(f"{key} is {brief(given.get(key))}; give a path or URL")
+    if (given.get("output") is None) == (given.get("model") is None):
+        raise UsageError("give one of output (columns of the lake) and model (a file)")
+    names = ("model", "groups", "scheduler", "cluster", "window")
+    model, groups, scheduler, cluster, window = (_text(given, key) for key in names)
+    if scheduler is not None and cluster is not None:
+        raise UsageError(f"both scheduler ({scheduler}) and cluster ({cluster}) are given; give one")
+    if groups == "correlation":
+        raise UsageError("groups is 'correlation', which may find others in each run; freeze them in a file "
+                         "(excir explain --group-correlated 0.9 --out DIR writes groups.yaml)")  # fmt: skip
+    output = _output(given.get("output"))
+    return Config(
+        name=_name("name", given.get("name", source.stem)),
+        lake=_placed(given["lake"], base),
+        results=_placed(given["results"], base),
+        window=None if window is None else Window(window.strip("/")),
+        output=output,
+        model=None if model is None else _placed(model, base),
+        model_name=_name("model_name", given.get("model_name") or (Path(model).stem if model else _joined(output))),
+        groups=None if groups is None else _placed(groups, base),
+        k=_number("k", given.get("k", 8), 1, 10**6, whole=True),
+        false_alarm=_number("false_alarm", given.get("false_alarm", 0.001), 1e-9, 0.5),
+        baseline=None if given.get("baseline") is None else _name("baseline", given["baseline"]),
+        checks=read_checks(given.get("checks")),
+        hooks=_hooks(given.get("hooks")),
+        arguments=_arguments(given, base),
+        scheduler=scheduler,
+        cluster=None if cluster is None else _placed(cluster, base),
+        results_options=_results_options(given),
+    )
+
+
+def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Those given, or else the lake's where both are on the same kind of filesystem."""
+    options = given.get("results_options")
+    if options is not None and not isinstance(options, dict):  # what may hold a secret is not repeated
+        raise UsageError("results_options is no mapping; give one, such as storage_options of explain")
+    lake, results = (given[key].partition("://") for key in ("lake", "results"))
+    if options is None and lake[1] and lake[0] == results[0]:
+        return (given.get("explain") or {}).get("storage_options")
+    return options
+
+
+def _output(given: Any) -> Any:
+    """A column, a list of columns, or a mapping from names to columns."""
+    columns = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
+    if given is not None and not (columns and all(isinstance(column, str) for column in columns)):
+        raise UsageError(f"output is {brief(given)}; give a column, a list of columns, or {{name: column}}")
+    return given
+
+
+def _arguments(given: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """What is passed on to explain, by its own names."""
+    from excir_dask.explain import explain
+
+    others = given.get("explain") or {}
+    allowed = [name for name in inspect.signature(explain).parameters if name not in _OWN]
+    if not isinstance(others, dict):
+        raise UsageError(f"explain is no mapping; give one of further arguments ({', '.join(allowed)})")
+    _known("explain.", others, allowed)
+    if not isinstance(others.get("storage_options", {}), dict):
+        raise UsageError("explain.storage_options is no mapping; give one such as {anon: true}")
+    if isinstance(others.get("checkpoint"), str):
+        others = {**others, "checkpoint": _placed(others["checkpoint"], base)}
+    fraction = given.get("fraction", 1.0)
+    if fraction != "auto":
+        _number("fraction", fraction, 1e-12, 1.0)
+    return {**others, "fraction": fraction, "seed": _number("seed", given.get("seed", 0), -(2**63), 2**63, whole=True)}
+
+
+def _hooks(given: Any) -> Hooks:
+    if given is None:
+        return Hooks()
+    if not isinstance(given, dict):
+        raise UsageError("hooks is no mapping; give one with command or webhook")
+    _known("hooks.", given, ("when", "command", "webhook", "timeout"))
+    when, command = given.get("when", list(Hooks.when)), given.get("command", [])
+    when = [when] if isinstance(when, str) else when
+    if not isinstance(when, list) or any(event not in EVENTS for event in when):
+        raise UsageError(f"hooks.when is {brief(when)}; give some of {', '.join(EVENTS)}")
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise UsageError(f"hooks.command is {brief(command)}; give a list of words such as [notify, --channel, audits]")
+    webhook = given.get("webhook") or ""
+    if not isinstance(webhook, str) or not (webhook == "" or webhook.startswith(("http://", "https://", "$"))):
+        raise UsageError("hooks.webhook is no http:// or https:// address, nor $NAME of an environment variable")
+    return Hooks(tuple(when), tuple(command), webhook, _number("hooks.timeout", given.get("timeout", 30), 0.01, 3600))
+
+
+def _known(where: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for key in given:
+        if key not in allowed:
+            raise UsageError(
+                f"there is no setting '{where}{key}'{nearest(str(key), allowed)} (settings: {', '.join(allowed)})"
+            )
+
+
+def _text(given: Mapping[str, Any], key: str) -> str | None:
+    value = given.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{key} is {brief(value)}; give a text")
+    return value
+
+
+def _name(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise UsageError(
+            f"{key} is {brief(value)}; use letters, digits, '.', '_' and '-', because files are named after it"
+        )
+    return value
+
+
+def _joined(output: Any) -> str:
+    names = [output] if isinstance(output, str) else list(output)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, names))).strip("-.") or "outputs"
+
+
+def _number(key: str, value: Any, least: float, most: float, whole: bool = False) -> Any:
+    wanted = int if whole else int | float
+    if isinstance(value, bool) or not isinstance(value, wanted) or not least <= value <= most:
+        raise UsageError(
+            f"{key} is {brief(value)}; give a {'whole ' if whole else ''}number from {least:g} to {most:g}"
+        )
+    return value
+
+
+def _placed(name: str, base: Path) -> str:
+    return name if "://" in name else os.path.join(base, os.path.expanduser(name))

@@ -1,0 +1,107 @@
+"""The files of a run's folder beside the explanation: violations, JUnit XML, report and manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from excir_dask.audit.findings import Checked, Finding
+from excir_dask.audit.result import CHANGES, MANIFEST, TREND, VIOLATIONS, AuditResult
+from excir_dask.folders import REPORT, digests
+
+VERSION = 1
+"""of violations.json"""
+
+
+def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> None:
+    """Fill a run's folder. The manifest holds the digests of all files but the report, which is made from them."""
+    from excir_dask.report.page import add
+
+    result.explanation.save(folder, report=False)
+    (folder / VIOLATIONS).write_text(_json(result.found), encoding="utf-8")
+    (folder / "junit.xml").write_bytes(junit(result.about, checked))
+    result.changes.to_parquet(folder / CHANGES, index=False)
+    result.trend.to_parquet(folder / TREND, index=False)
+    (folder / MANIFEST).unlink()
+    manifest = {**result.explanation.provenance, "audit": dict(result.about), "files": digests(folder)}
+    (folder / MANIFEST).write_text(_json(manifest), encoding="utf-8")
+    add(result, folder / REPORT, None)
+
+
+def violations(run: Mapping[str, Any], checked: Sequence[Checked]) -> dict[str, Any]:
+    """What violations.json holds; docs/AUDIT.md describes every field."""
+    return {
+        "version": VERSION,
+        "audit": run["audit"],
+        "run": run["run"],
+        "baseline": run["baseline"],
+        "status": run["status"],
+        "checks": [
+            {
+                "constraint_check_type": one.check,
+                "output": one.output,
+                "kind": one.kind,
+                "compared": one.compared,
+                "value": one.value,
+                "threshold": one.threshold,
+                "severity": one.severity,
+            }
+            for one in checked
+        ],
+        "violations": [_violation(finding, run) for finding in ordered(checked)],
+    }
+
+
+def ordered(checked: Sequence[Checked]) -> list[Finding]:
+    """All findings, failures first."""
+    found = [finding for one in checked for finding in one.findings]
+    return sorted(found, key=lambda finding: finding.severity != "fail")
+
+
+def _violation(finding: Finding, run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "feature_name": finding.name,
+        "constraint_check_type": finding.check,
+        "description": finding.description,
+        "metric": finding.metric,
+        "value": finding.value,
+        "threshold": finding.threshold,
+        "severity": finding.severity,
+        "baseline": run["baseline"],
+        "run": run["run"],
+        "output": finding.output,
+        "kind": finding.kind,
+        "uncertainty": finding.uncertainty,
+        "baseline_value": finding.was,
+        "run_value": finding.now,
+    }
+
+
+def junit(run: Mapping[str, Any], checked: Sequence[Checked]) -> bytes:
+    """A test case for each check, output and kind; warnings are texts of cases that pass."""
+    failed = sum(one.severity == "fail" for one in checked)
+    attributes = {"name": str(run["audit"]), "tests": str(len(checked)), "failures": str(failed), "errors": "0"}
+    suite = ElementTree.Element("testsuite", {**attributes, "timestamp": str(run["finished"])})
+    for one in checked:
+        name = f"{one.check} {one.kind}" + ("" if one.output == "*" else f" of {one.output}")
+        case = ElementTree.SubElement(suite, "testcase", {"classname": str(run["audit"]), "name": _plain(name)})
+        for severity in ("fail", "warn"):
+            texts = [_plain(finding.description) for finding in one.findings if finding.severity == severity]
+            if texts and severity == "fail":
+                failure = ElementTree.SubElement(case, "failure", {"message": texts[0], "type": one.check})
+                failure.text = "\n".join(texts)
+            elif texts:
+                ElementTree.SubElement(case, "system-out").text = "\n".join(texts)
+    return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+
+
+def _plain(text: str) -> str:
+    """Without what XML cannot hold: names of columns may hold anything."""
+    return "".join(mark if mark.isprintable() or mark in "\n\t" else "�" for mark in text)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"

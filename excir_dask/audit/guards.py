@@ -1,0 +1,109 @@
+"""Guards of the data behind the scores: rows, missing values, columns and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from excir_dask.audit import words
+from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
+from excir_dask.audit.limits import CHECKS, Check
+from excir_dask.audit.scores import reach
+from excir_dask.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SETTINGS = ("centering", "rank_by", "weights", "sampling", "categoricals")
+"""that make scores incomparable, or nearly, where they differ"""
+
+
+def missing(pairs: pd.DataFrame, check: Check, false_alarm: float) -> Checked:
+    findings, rises = [], [0.0]
+    for row in pairs.to_dict("records"):
+        rows_was, rows_now = row["n_was"] + row["missing_was"], row["n_now"] + row["missing_now"]
+        shares = row["missing_was"] / max(rows_was, 1), row["missing_now"] / max(rows_now, 1)
+        rises.append(shares[1] - shares[0])
+        limits = check.of("features", row["name"])
+        findings += _risen(
+            check, limits, EVERY, "features", row["name"], shares, (rows_was, rows_now), false_alarm / len(pairs)
+        )
+    return Checked(check.name, EVERY, "features", len(pairs), float(max(rises)), check.shown, tuple(findings))
+
+
+def output_missing(now: Explanation, was: Explanation, check: Check, false_alarm: float) -> Iterator[Checked]:
+    rows_was, rows_now = was.facts["rows"], now.facts["rows"]
+    shares = tuple(rows["without_output"] / max(rows["sampled"], 1) for rows in (rows_was, rows_now))
+    sizes = rows_was["sampled"], rows_now["sampled"]
+    findings = _risen(check, check.limits, EVERY, "outputs", EVERY, shares, sizes, false_alarm)
+    yield Checked(check.name, EVERY, "outputs", 1, shares[1] - shares[0], check.shown, tuple(findings))
+
+
+def _risen(
+    check: Check, limits: Any, output: str, kind: str, name: str, shares: Any, sizes: Any, level: float
+) -> list[Finding]:
+    rise = float(shares[1] - shares[0])
+    severity, threshold = limits.severity(rise, least=False)
+    pooled = (shares[0] * sizes[0] + shares[1] * sizes[1]) / max(sum(sizes), 1)
+    error = float(np.sqrt(pooled * (1.0 - pooled) * sum(1.0 / max(size, 1) for size in sizes)))
+    if severity == "ok" or rise <= float(reach(1e9, level, 1)) * error:
+        return []
+    text = words.risen(name, kind, shares, threshold, error)
+    was, now = float(shares[0]), float(shares[1])
+    return [Finding(check.name, output, kind, name, "missing", rise, threshold, error, severity, was, now, text)]
+
+
+def rows(now: Explanation, was: Explanation | None, checks: Mapping[str, Check]) -> Iterator[Checked]:
+    count = float(now.facts["rows"]["lake"])
+    before = None if was is None else float(was.facts["rows"]["lake"])
+    for name in ("rows_min", "rows_ratio_min", "rows_ratio_max"):
+        if name != "rows_min" and not before:
+            continue
+        value = count if name == "rows_min" else count / float(before or 1.0)
+        severity, threshold = checks[name].limits.severity(value, least=CHECKS[name].least)
+        findings: tuple[Finding, ...] = ()
+        if severity != "ok":
+            text = words.rows(name, count, before, threshold)
+            metric = "rows" if name == "rows_min" else "rows_ratio"
+            findings = (
+                Finding(name, EVERY, "rows", EVERY, metric, value, threshold, None, severity, before, count, text),
+            )
+        yield Checked(name, EVERY, "rows", 1, value, threshold, findings)
+
+
+def columns(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> Iterator[Checked]:
+    for kind in ("outputs", *KINDS):
+        one = list(dict.fromkeys(getattr(was, kind)[kind.removesuffix("s")]))
+        other = list(dict.fromkeys(getattr(now, kind)[kind.removesuffix("s")]))
+        for check, names, known in (("columns_new", other, set(one)), ("columns_gone", one, set(other))):
+            changed = [name for name in names if name not in known]
+            findings = []
+            for name in changed:
+                severity, _ = checks[check].of(kind, name).severity(1.0, least=False)
+                if severity != "ok":
+                    text = words.column(check, kind, name)
+                    findings.append(
+                        Finding(check, EVERY, kind, name, "present", None, None, None, severity,
+                                float(check == "columns_gone"), float(check == "columns_new"), text)
+                    )  # fmt: skip
+            yield Checked(check, EVERY, kind, len(names), float(len(changed)), None, tuple(findings))
+
+
+def settings(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> Iterator[Checked]:
+    one, other = _described(was), _described(now)
+    differ = [name for name in one if one[name] != other[name]]
+    severity, _ = checks["settings"].limits.severity(1.0, least=False)
+    findings = [
+        Finding("settings", EVERY, "settings", name, "differs", None, None, None, severity, None, None,
+                words.setting(name, one[name], other[name]))
+        for name in differ
+        if severity != "ok"
+    ]  # fmt: skip
+    yield Checked("settings", EVERY, "settings", len(one), float(len(differ)), None, tuple(findings))
+
+
+def _described(explanation: Explanation) -> dict[str, Any]:
+    settings, model = explanation.facts["settings"], explanation.provenance.get("model") or {}
+    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256")}

@@ -1,0 +1,181 @@
+"""The scores of all runs: one Parquet file a run, never changed, so that any number of audits may write at once."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from excir_dask.audit.findings import KINDS
+from excir_dask.audit.scores import scores_of
+from excir_dask.audit.store import LAST, RUNS, Store
+from excir_dask.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = "history"
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("audit", pa.string()),
+        ("window", pa.string()),
+        ("date", pa.string()),
+        ("finished", pa.string()),
+        ("status", pa.string()),
+        ("baseline", pa.string()),
+        ("rows", pa.int64()),
+        ("output", pa.string()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("cir", pa.float64()),
+        ("error", pa.float64()),
+        ("strength", pa.float64()),
+        ("rank", pa.int64()),
+        ("n", pa.int64()),
+        ("missing", pa.int64()),
+    ]
+)
+ABOUT = ("run", "audit", "window", "date", "finished", "status", "baseline", "rows")
+"""columns that say of which run a row is"""
+_log = logging.getLogger("excir_dask")
+
+
+def rows_of(run: Mapping[str, Any], explanation: Explanation) -> pd.DataFrame:
+    """What the history keeps of a run: a row per output and feature or group."""
+    import pandas as pd
+
+    tables = [
+        scores_of(explanation, output, kind).assign(output=output, kind=kind)
+        for output in explanation.outputs["output"]
+        for kind in KINDS
+    ]
+    about = {name: run[name] for name in ABOUT}
+    return pd.concat([one for one in tables if len(one)], ignore_index=True).assign(**about)[SCHEMA.names]
+
+
+def append(store: Store, run: Mapping[str, Any], explanation: Explanation) -> None:
+    """Add a run."""
+    table = pa.Table.from_pandas(rows_of(run, explanation), schema=SCHEMA, preserve_index=False)
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    # the file's name is its own, so that two audits cannot write the same one
+    name = f"{run['run']}-{uuid.uuid4().hex[:12]}.parquet"
+    store.put(buffer.getvalue(), *_place(str(run["model"])), name)
+
+
+def mend(store: Store, model: str, audit: str) -> None:
+    """Add the runs of an audit that are here as folders and lack a file, because a process was killed in between."""
+    known = {info.base_name.rpartition("-")[0] for info in _files(store, model, audit)}
+    for run in [info.base_name for info in store.inside(RUNS)]:
+        if run.startswith(f"{audit}-") and run not in known and store.has(run):
+            about = json.loads(store.get(RUNS, run, LAST) or b"{}").get("audit", {})
+            if (about.get("audit"), about.get("model")) == (audit, model):
+                _log.warning("%s was not in the history, and is now", run)
+                append(store, about, store.load(run))
+
+
+def read(store: Store, model: str | None = None, columns: list[str] | None = None) -> pd.DataFrame:
+    """All runs, or those of one model, by date and time; a file that cannot be read is left out with a warning."""
+    import pandas as pd
+
+    wanted = SCHEMA.names if columns is None else columns
+    tables = []
+    for info in _files(store, model):
+        table = _read(store, info, wanted)
+        if table is not None:
+            of = unquote(info.path.rsplit("/", 2)[-2].removeprefix("model="))
+            tables.append(table.assign(model=of))
+    if not tables:
+        return pd.DataFrame(columns=[*wanted, "model"])
+    found = pd.concat(tables, ignore_index=True)
+    by = [name for name in ("date", "finished", "run") if name in found]
+    return found.sort_values(by, kind="stable", ignore_index=True, na_position="first")
+
+
+def runs(store: Store, model: str | None = None) -> pd.DataFrame:
+    """A row per run."""
+    return read(store, model, list(ABOUT)).drop_duplicates("run", ignore_index=True)
+
+
+def previous(store: Store, audit: str, model: str, date: str | None) -> str | None:
+    """The run of the same audit and model before a date (or simply the last one, without dates)."""
+    for table in _newest(store, model, audit, ["run", "audit", "date"]):
+        run, when = table["run"].iloc[0], table["date"].iloc[0]
+        if (date is None or (when is not None and when < date)) and store.has(run):
+            return str(run)
+    return None
+
+
+def recent(store: Store, model: str, audit: str, date: str | None, most: int) -> pd.DataFrame | None:
+    """The last runs of an audit up to a date, all their rows, the oldest first; None where there is none."""
+    import pandas as pd
+
+    found: list[pd.DataFrame] = []
+    for table in _newest(store, model, audit, SCHEMA.names):
+        when = table["date"].iloc[0]
+        if date is None or (when is not None and when <= date):
+            found.append(table)
+        if len(found) == most:
+            break
+    return pd.concat(found[::-1], ignore_index=True) if found else None
+
+
+def latest(table: pd.DataFrame) -> pd.DataFrame:
+    """Of a window that was audited more than once, the last run."""
+    table = table.assign(place=table["window"].fillna(table["run"]))
+    by = [name for name in ("model", "audit", "place", "output", "kind", "name") if name in table]
+    found = table.sort_values("finished", kind="stable").drop_duplicates(by, keep="last").drop(columns="place")
+    return found.sort_values(["date", "finished"], kind="stable", ignore_index=True)
+
+
+def trend(
+    store: Store, name: str, audit: str | None = None, model: str | None = None, output: str | None = None,
+    kind: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Scores of one feature or group, a row per run; of a window that was audited twice, the later run."""
+    table = read(store, model)
+    wanted = {"name": name, "audit": audit, "output": output, "kind": kind}
+    for column, value in wanted.items():
+        if value is not None:
+            table = table[table[column] == value]
+    return latest(table).sort_values(["output", "kind", "date", "finished"], kind="stable", ignore_index=True)
+
+
+def _place(model: str) -> tuple[str, str]:
+    return FOLDER, f"model={quote(model, safe='')}"
+
+
+def _files(store: Store, model: str | None, audit: str = "") -> list[fs.FileInfo]:
+    """Files of the history by name, which is the order of time within an audit; ``audit`` is how names begin."""
+    parts = (FOLDER,) if model is None else _place(model)
+    return [
+        info
+        for info in store.inside(*parts, recursive=True)
+        if info.base_name.endswith(".parquet") and info.base_name.startswith(f"{audit}-" if audit else "")
+    ]
+
+
+def _newest(store: Store, model: str, audit: str, columns: list[str]) -> Iterator[pd.DataFrame]:
+    """Runs of an audit, a table each, the newest first: who needs few of them does not read the others."""
+    for info in reversed(_files(store, model, audit)):
+        table = _read(store, info, columns)
+        if table is not None and len(table) and table["audit"].iloc[0] == audit:
+            yield table
+
+
+def _read(store: Store, info: fs.FileInfo, columns: list[str]) -> pd.DataFrame | None:
+    try:
+        table = pq.read_table(info.path, filesystem=store.filesystem, columns=columns, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        _log.warning("%s is left out of the history: %s", info.path, error)
+        return None
+    return table.to_pandas()

@@ -1,0 +1,64 @@
+"""How far orders of the same features differ by sampling noise alone, by simulation from scores and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.kernels import agreement as measures
+
+Floats = NDArray[np.float64]
+
+DRAWS = 400
+"""simulated pairs of runs"""
+
+CLEAR = 3.0
+"""errors from 0.5 up to which a feature counts as noise: its place in the order then says nothing"""
+
+
+def measure(name: str, was: Floats, now: Floats, k: int, by_strength: bool) -> float:
+    """One of ``ndcg_min``, ``jaccard_min`` and ``kendall_min`` for the scores of two runs, feature by feature."""
+    if name == "ndcg_min":
+        return measures.ndcg(_strength(was), _places(_strength(now)), k)
+    one, other = (_strength(was), _strength(now)) if by_strength else (was, now)
+    if name == "jaccard_min":
+        return measures.jaccard(_places(one), _places(other), k)
+    return measures.kendall(one, other)
+
+
+def noise_floor(
+    was: Floats,
+    now: Floats,
+    error_was: Floats,
+    error_now: Floats,
+    level: float,
+    value: Callable[[Floats, Floats], float],
+) -> float:
+    """The value that two runs of the same truth stay above, but for a share ``level`` of them.
+
+    The truth is taken to be the mean of both runs, weighted by their errors, and 0.5 where that is not clear of it.
+    """
+    a, b = np.maximum(error_was, 1e-12) ** -2, np.maximum(error_now, 1e-12) ** -2
+    truth = (a * was + b * now) / (a + b)
+    truth = np.where(np.abs(truth - 0.5) < CLEAR / np.sqrt(a + b), 0.5, truth)
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(DRAWS):
+        one = np.clip(truth + error_was * rng.standard_normal(truth.size), 0.0, 1.0)
+        other = np.clip(truth + error_now * rng.standard_normal(truth.size), 0.0, 1.0)
+        found.append(value(one, other))
+    return float(np.quantile(found, level, method="lower"))
+
+
+def _strength(cir: Floats) -> Floats:
+    return np.abs(2.0 * cir - 1.0)
+
+
+def _places(primary: Floats) -> NDArray[np.int64]:
+    """Ranks from 1, the highest first; equals stay in their order."""
+    order = np.argsort(-np.round(primary, measures.DIGITS), kind="stable")
+    found = np.empty(primary.size, dtype=np.int64)
+    found[order] = np.arange(1, primary.size + 1)
+    return found

@@ -1,0 +1,210 @@
+"""One audit, in order: window, lock, baseline, explanation, checks, results, history, hooks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.audit import history
+from excir_dask.audit.baseline import resolve
+from excir_dask.audit.checks import run_checks
+from excir_dask.audit.config import Config
+from excir_dask.audit.files import ordered, violations, write_run
+from excir_dask.audit.findings import Checked
+from excir_dask.audit.hooks import call_hooks
+from excir_dask.audit.limits import described
+from excir_dask.audit.lock import LockedError, locked
+from excir_dask.audit.result import AuditResult
+from excir_dask.audit.scores import all_pairs
+from excir_dask.audit.store import RUNS, Store, open_store
+from excir_dask.audit.trends import trends
+from excir_dask.audit.window import below
+from excir_dask.errors import ExcirError
+from excir_dask.explanation import Explanation
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_log = logging.getLogger("excir_dask")
+
+
+@dataclass(frozen=True)
+class AuditRun:
+    """What became of one window."""
+
+    about: dict[str, Any]
+    """``run audit model window date baseline status finished rows checks folder``"""
+    violations: list[dict[str, Any]]
+    """as in violations.json"""
+    hooks: list[dict[str, Any]]
+    """``hook ok seconds detail`` of each that was called"""
+
+    @property
+    def status(self) -> str:
+        return str(self.about["status"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.about, "violations": self.violations, "hooks": self.hooks}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one run reads, and under which names it is kept."""
+
+    lake: str
+    window: str | None
+    date: str | None
+    series: str
+    """the audit's name with the keys that were given: runs of one series are compared with each other"""
+
+
+def target_of(config: Config, day: date | None, keys: Mapping[str, str]) -> Target:
+    """Fill in the window of a configuration."""
+    if config.window is None:
+        return Target(config.lake, None, None if day is None else day.isoformat(), config.name)
+    window = config.window.fill(day, keys)
+    series = ",".join([config.name, *(f"{name}={keys[name]}" for name in sorted(keys))])
+    lake = below(config.lake, window)
+    return Target(lake, window, day.isoformat() if day and config.window.dated else None, _slug(series))
+
+
+def audit(
+    config: Config,
+    day: date | None = None,
+    keys: Mapping[str, str] | None = None,
+    *,
+    baseline: bool = True,
+    scheduler: str | Client | None = None,
+    cluster: str | None = None,
+    progress: bool | None = None,
+) -> AuditRun:
+    """Audit one window of a lake.
+
+    Parameters
+    ----------
+    config : Config
+        From :func:`~excir_dask.audit.config.read_config`.
+    day : date, optional
+        For the window's template.
+    keys : mapping, optional
+        Other fields of the template.
+    baseline : bool
+        Compare with the configured baseline.
+    scheduler, cluster : str, optional
+        Where it runs, in place of what is configured.
+    progress : bool, optional
+        As :func:`~excir_dask.explain` has it.
+    """
+    target = target_of(config, day, keys or {})
+    store = open_store(config.results, config.results_options)
+    if scheduler is None and cluster is None:
+        scheduler, cluster = config.scheduler, config.cluster
+    try:
+        store.check_writable()
+        with locked(store, target.series):
+            history.mend(store, config.model_name, target.series)
+            against = (
+                resolve(store, config.baseline, target.series, config.model_name, target.date) if baseline else None
+            )
+            where = {"scheduler": scheduler, "cluster": cluster, "progress": progress}
+            run, checked = _made(config, target, store, against, where)
+    except LockedError:  # the other run will tell
+        raise
+    except (ExcirError, OSError) as error:
+        failed = {"audit": target.series, "window": target.window, "date": target.date, "status": "error"}
+        _tell(config, store, None, {**failed, "error": str(error), "exit_code": getattr(error, "exit_code", 75)})
+        raise
+    found = violations(run, checked)["violations"]
+    hooks = _tell(config, store, run["run"], {**run, "violations": found})
+    return AuditRun(run, found, hooks)
+
+
+def _made(
+    config: Config, target: Target, store: Store, against: str | None, where: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Checked]]:
+    from excir_dask.explain import explain
+
+    was = None if against is None else store.load(against)
+    now = explain(target.lake, **asked(config), **config.arguments, **where)
+    pairs = all_pairs(now, was, config.false_alarm)
+    checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm)
+    run = _about(config, target, against, now, checked)
+    result = AuditResult(
+        explanation=now,
+        about={**run, **_terms(config, was)},
+        found=violations(run, checked),
+        changes=pairs,
+        trend=trends(store, run, now, [one.of for one in ordered(checked)], config.false_alarm),
+    )
+    with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
+        folder = Path(made, "run")
+        write_run(folder, result, checked)
+        store.keep(folder, run["run"])
+    history.append(store, run, now)
+    return {**run, "folder": below(store.name, RUNS, run["run"])}, checked
+
+
+def asked(config: Config) -> dict[str, Any]:
+    """Arguments of :func:`~excir_dask.explain` that have settings of their own."""
+    return {"output": config.output, "model": config.model, "groups": config.groups, "k": config.k}
+
+
+def _terms(config: Config, was: Explanation | None) -> dict[str, Any]:
+    """By what a run was judged, for its manifest."""
+    return {
+        "k": config.k,
+        "false_alarm": config.false_alarm,
+        "limits": described(config.checks),
+        "baseline_window": None if was is None else was.provenance.get("audit", {}).get("window"),
+    }
+
+
+def _about(
+    config: Config, target: Target, against: str | None, now: Explanation, checked: list[Checked]
+) -> dict[str, Any]:
+    severities = {one.severity for one in checked}
+    finished = datetime.now(UTC)
+    parts = [target.series, target.date, f"{finished:%Y%m%dT%H%M%SZ}", uuid.uuid4().hex[:6]]
+    return {
+        "run": "-".join(part for part in parts if part),
+        "audit": target.series,
+        "model": config.model_name,
+        "window": target.window,
+        "date": target.date,
+        "baseline": against,
+        "status": "fail" if "fail" in severities else "warn" if "warn" in severities else "ok",
+        "finished": finished.isoformat("T", "milliseconds"),
+        "rows": int(now.facts["rows"]["lake"]),
+        "checks": len(checked),
+    }
+
+
+def _tell(config: Config, store: Store, run: str | None, payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Call the hooks, and keep what became of them beside the run, whose folder is not changed any more."""
+    called = call_hooks(config.hooks, payload)
+    for one in called:
+        if not one["ok"]:
+            _log.warning("the %s hook failed: %s", one["hook"], one["detail"])
+    if called and run is not None:
+        try:
+            store.put((json.dumps(called, indent=1) + "\n").encode(), "hooks", f"{run}.json")
+        except OSError as error:
+            _log.warning("what became of the hooks could not be kept: %s", error)
+    return called
+
+
+def _slug(text: str) -> str:
+    """A name that any filesystem takes.
+
+    >>> _slug("credit,region=eu west")
+    'credit,region=eu_west'
+    """
+    return re.sub(r"[^A-Za-z0-9.,=_-]+", "_", text)

@@ -1,0 +1,186 @@
+"""Where results are kept: files and run folders on any filesystem, each there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from excir_dask.audit.window import split_query
+from excir_dask.errors import LakeError, ReadError, UsageError, nearest
+from excir_dask.explanation import Explanation
+from excir_dask.folders import whole
+from excir_dask.lake.stores import filesystem_of
+from excir_dask.lake.troubles import may_pass, public, translated
+
+_AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
+"""object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""
+
+RUNS = "runs"
+LAST = "manifest.json"
+"""written after all others: a run folder without it is not one"""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results."""
+
+    name: str
+    """as messages show it"""
+    filesystem: fs.FileSystem
+    root: str
+
+    @property
+    def local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def path(self, *parts: str) -> str:
+        return posixpath.join(self.root, *parts)
+
+    def put(self, data: bytes, *parts: str) -> None:
+        """Write a file, which appears whole or not at all."""
+        with self._told():
+            self._put(data, self.path(*parts))
+
+    def _put(self, data: bytes, path: str) -> None:
+        if any(mark in self.filesystem.type_name for mark in _AT_ONCE):
+            with self.filesystem.open_output_stream(path) as stream:
+                stream.write(data)
+            return
+        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
+        made = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}-{uuid.uuid4().hex[:8]}")
+        try:
+            with self.filesystem.open_output_stream(made) as stream:
+                stream.write(data)
+            self.filesystem.move(made, path)
+        except BaseException:
+            if self.filesystem.get_file_info(made).type == fs.FileType.File:
+                self.filesystem.delete_file(made)
+            raise
+
+    def get(self, *parts: str) -> bytes | None:
+        """What a file holds; None where there is none."""
+        try:
+            with self.filesystem.open_input_stream(self.path(*parts)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def inside(self, *parts: str, recursive: bool = False) -> list[fs.FileInfo]:
+        """Everything in a folder that is not hidden, by name."""
+        if self._by_fsspec:
+            # fsspec remembers listings, but a lock or a history must see what others wrote a moment ago
+            self.filesystem.handler.fs.invalidate_cache()
+        selector = fs.FileSelector(self.path(*parts), recursive=recursive, allow_not_found=True)
+        found = [info for info in self.filesystem.get_file_info(selector) if info.base_name[:1] not in (".", "_", "")]
+        return sorted(found, key=lambda info: info.path)
+
+    def delete(self, *parts: str) -> None:
+        if self.filesystem.get_file_info(self.path(*parts)).type == fs.FileType.File:
+            self.filesystem.delete_file(self.path(*parts))
+
+    def keep(self, made: Path, run: str) -> str:
+        """Copy a run's folder here; gives its path."""
+        target = self.path(RUNS, run)
+        if self.local:
+            with self._told(), whole(Path(target)) as folder:
+                shutil.copytree(made, folder, dirs_exist_ok=True)
+        else:
+            files = sorted(made.iterdir(), key=lambda file: (file.name == LAST, file.name))
+            for file in files:
+                self.put(file.read_bytes(), RUNS, run, file.name)
+        return target
+
+    def check_writable(self) -> None:
+        """Refuse a place for results that cannot be one, as far as can be seen without writing to it."""
+        if not self.local:
+            with self._told():
+                self.inside(RUNS)
+            return
+        root = Path(self.root)
+        parent = next(path for path in [root, *root.parents] if path.exists())
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            raise UsageError(
+                f"results cannot be kept in {self.name}, because {parent} is not a folder that may be written to; "
+                "choose another place (results), or ask for write access"
+            )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of a store in the few kinds that matter: not allowed, or it may pass and is worth another try."""
+        try:
+            yield
+        except OSError as given:
+            options = self.filesystem.handler.fs.storage_options if self._by_fsspec else None
+            error = translated(given, options)
+            if isinstance(error, PermissionError | FileNotFoundError):
+                raise LakeError(
+                    f"results cannot be kept in {self.name}: {error}; check the place, credentials and write access"
+                ) from None
+            if may_pass(given):
+                raise ReadError(f"results cannot be kept in {self.name}: {error}; try again later") from None
+            raise
+
+    @property
+    def _by_fsspec(self) -> bool:
+        return isinstance(self.filesystem, fs.PyFileSystem)
+
+    def has(self, run: str) -> bool:
+        """Whether a run is here, and complete."""
+        return bool(self.filesystem.get_file_info(self.path(RUNS, run, LAST)).type == fs.FileType.File)
+
+    def runs(self) -> list[str]:
+        """All complete runs, by name."""
+        return [info.base_name for info in self.inside(RUNS) if self.has(info.base_name)]
+
+    def check_run(self, run: str) -> str:
+        """The run's name, if it is here."""
+        if "/" in run or run.startswith(".") or not self.has(run):
+            raise UsageError(f"there is no run '{run}' in {self.name}{nearest(run, self.runs())}")
+        return run
+
+    def load(self, run: str) -> Explanation:
+        """A run's explanation."""
+        with self.opened(self.check_run(run)) as folder:
+            return Explanation.load(folder)
+
+    @contextmanager
+    def opened(self, run: str) -> Iterator[Path]:
+        """A run's folder on this machine, for as long as it is needed."""
+        if self.local:
+            yield Path(self.path(RUNS, run))
+            return
+        with tempfile.TemporaryDirectory(prefix="excir-run-") as folder:
+            for info in self.inside(RUNS, run):
+                Path(folder, info.base_name).write_bytes(self.get(RUNS, run, info.base_name) or b"")
+            yield Path(folder)
+
+
+def open_store(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Store:
+    """The results at a path or URL, which need not exist yet."""
+    name = os.fspath(place)
+    filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
+    return Store(public(name).rstrip("/"), filesystem, root)
+
+
+def split_run(run: str) -> tuple[str, str]:
+    """Folder of results and name of a run, from the path of the run's folder.
+
+    >>> split_run("audits/runs/credit-1")
+    ('audits', 'credit-1')
+    """
+    path, query = split_query(run)
+    above, name = posixpath.split(path.rstrip("/"))
+    results, middle = posixpath.split(above)
+    if middle != RUNS:
+        raise UsageError(f"'{run}' is not the folder of a run, RESULTS/{RUNS}/NAME; name it so, or give --results")
+    return (results or ".") + query, name

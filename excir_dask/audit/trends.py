@@ -1,0 +1,67 @@
+"""The trends that a run's report shows: what the checks name, what moves steadily, then what changed most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.audit import history
+from excir_dask.audit.findings import KINDS
+from excir_dask.audit.slopes import ONE, slopes
+from excir_dask.audit.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.explanation import Explanation
+
+RUNS = 60
+"""of the past that are looked at"""
+SHOWN = 12
+"""features and groups"""
+AT_LEAST = 4
+"""of them, also where nothing happened"""
+
+
+def trends(
+    store: Store, run: Mapping[str, Any], now: Explanation, named: Iterable[tuple[str, str, str]], false_alarm: float
+) -> pd.DataFrame:
+    """Scores of some features and groups in the runs up to this one, a row per run and name, with their slopes.
+
+    Parameters
+    ----------
+    store : Store
+    run : mapping
+        This run, which is not in the history yet.
+    now : Explanation
+    named : output, kind and name
+        What the checks found, the worst first.
+    false_alarm : float
+        Probability that noise makes any of the names look as if it moved steadily.
+    """
+    import pandas as pd
+
+    here = history.rows_of(run, now)
+    past = history.recent(store, str(run["model"]), str(run["audit"]), run["date"], RUNS)
+    table = here if past is None else pd.concat([past, here], ignore_index=True)
+    table = history.latest(table)
+    found = slopes(table, false_alarm)
+    shown = _chosen(found, named, here)
+    return shown.drop(columns=["first", "last", "runs"]).merge(table, on=ONE, how="left")
+
+
+def _chosen(found: pd.DataFrame, named: Iterable[tuple[str, str, str]], here: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``found`` in the order in which a reader wants them."""
+    present = set(map(tuple, here[ONE].to_numpy().tolist()))
+    places = {tuple(one): place for place, one in enumerate(found[ONE].to_numpy().tolist()) if tuple(one) in present}
+    order = [places[one] for one in dict.fromkeys(named) if one in places]
+    beyond = (found["slope"].abs() / found["slope_error"]).where(found["steady"], -1.0)
+    steady = [place for place in beyond.sort_values(ascending=False, kind="stable").index if found["steady"][place]]
+    # groups before features: a group that fades is more than any of its members
+    steady.sort(key=lambda place: KINDS[::-1].index(found["kind"][place]))
+    moved = (found["last"] - found["first"]).abs().sort_values(ascending=False, kind="stable").index.tolist()
+    known = set(places.values())
+    order += [place for place in steady if place in known]
+    order = list(dict.fromkeys(order))
+    order += [place for place in moved if place in known and place not in order][: max(AT_LEAST - len(order), 0)]
+    return found.loc[order[:SHOWN]]

@@ -1,0 +1,103 @@
+"""Everything about a configuration that can be checked without running it: files, columns, names, places, hooks."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+from excir_dask.audit.baseline import resolve
+from excir_dask.audit.config import PREVIOUS, Config
+from excir_dask.audit.run import Target, asked, target_of
+from excir_dask.audit.store import Store, open_store
+from excir_dask.errors import ExcirError, LakeError, UsageError, nearest
+from excir_dask.grouping import Groups
+from excir_dask.question import CHOICES, check_choice
+
+
+def validate(config: Config, day: date | None, keys: Mapping[str, str]) -> list[ExcirError]:
+    """All problems of an audit of one window; the lake's footers are read, its rows are not."""
+    problems: list[ExcirError] = []
+
+    def attempt(step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except ExcirError as error:
+            problems.append(error)
+        except OSError as error:
+            problems.append(LakeError(f"{error}; check the path and who may use it"))
+        return None
+
+    target = attempt(lambda: target_of(config, day, keys))
+    if target is not None:
+        found = attempt(lambda: _inputs(config, target))
+        if found is not None:
+            problems += _overrides(config, *found)
+    store = attempt(lambda: _results(config))
+    if store is not None and target is not None and config.baseline != PREVIOUS:
+        attempt(lambda: _baseline(config, store, target))
+    for name in CHOICES.keys() & config.arguments.keys():
+        attempt(lambda name=name: check_choice(name, config.arguments[name]))  # type: ignore[misc]
+    attempt(lambda: _cluster(config))
+    attempt(lambda: _hooks(config))
+    return problems
+
+
+def _inputs(config: Config, target: Target) -> tuple[list[str], Groups]:
+    """Names of features and groups, when lake, output or model and groups fit each other."""
+    from excir_dask.explain import understood
+
+    # wrong choices are told by themselves: they must not hide what is wrong with the lake
+    choices = {name: value for name, value in config.arguments.items() if name in CHOICES and value in CHOICES[name]}
+    others = {name: value for name, value in config.arguments.items() if name not in CHOICES}
+    question = understood(target.lake, **{**asked(config), **choices, **others})
+    selection = question.inputs.plan.selection
+    return [*selection.features, *selection.categoricals], question.settings.groups.given
+
+
+def _overrides(config: Config, features: list[str], groups: Groups) -> list[UsageError]:
+    """Limits of features or groups that do not exist would never be used."""
+    wrong = []
+    for check in config.checks.values():
+        for kind, own, names in (("features", check.features, features), ("groups", check.groups, list(groups))):
+            for pattern in own:
+                category = kind == "features" and pattern.partition("=")[0] in names
+                if not category and not fnmatch.filter(names, pattern) and pattern not in names:
+                    wrong.append(
+                        UsageError(
+                            f"checks.{check.name}.{kind} names '{pattern}', which is none of the {len(names)} {kind}"
+                            f"{nearest(pattern, names)}"
+                        )
+                    )
+    return wrong
+
+
+def _results(config: Config) -> Store:
+    store = open_store(config.results, config.results_options)
+    store.check_writable()
+    return store
+
+
+def _baseline(config: Config, store: Store, target: Target) -> None:
+    run = resolve(store, config.baseline, target.series, config.model_name, target.date)
+    if run is not None:
+        store.load(run)
+
+
+def _cluster(config: Config) -> None:
+    """That a file says how to start a cluster; none is started."""
+    if config.cluster is not None:
+        from excir_dask.cluster_files import read_cluster_file
+
+        read_cluster_file(config.cluster)
+
+
+def _hooks(config: Config) -> None:
+    command, webhook = config.hooks.command, config.hooks.webhook
+    if command and shutil.which(command[0]) is None:
+        raise UsageError(f"hooks.command is '{command[0]}', which is no program of this machine; give its whole path")
+    if webhook and not os.path.expandvars(webhook).startswith(("http://", "https://")):
+        raise UsageError(f"hooks.webhook is {webhook}, which is not set in this environment; export it as an address")

@@ -1,0 +1,62 @@
+"""What an audit says: a sentence for each finding, and the text of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MARKS = {"ok": "ok", "warn": "WARN", "fail": "FAIL"}
+_ORDERS = {"ndcg_min": "nDCG", "jaccard_min": "Jaccard of the top", "kendall_min": "Kendall's tau"}
+
+
+def order(check: str, output: str, kind: str, value: float, threshold: float | None, floor: float) -> str:
+    return (
+        f"{_ORDERS[check]} of the {kind} of {output} is {value:.3f}, below {threshold:g}; "
+        f"noise alone would leave it at {floor:.3f} or more"
+    )
+
+
+def scored(
+    check: str, output: str, kind: str, name: str, was: float, now: float, error: float, threshold: float | None, k: int
+) -> str:
+    what = f"{kind.removesuffix('s')} '{name}' of {output}"
+    moved = f"CIR {was:.3f} -> {now:.3f}, {now - was:+.3f} with standard error {error:.3f}"
+    if check == "sign_flip":
+        return f"{what} changed sides of 0.5: {moved}"
+    if check == "entered_top":
+        return f"{what} entered the top {k}: {moved}"
+    if check == "left_top":
+        return f"{what} left the top {k}: {moved}"
+    return f"{what} shifted by more than {threshold:g}: {moved}"
+
+
+def risen(name: str, kind: str, shares: Sequence[float], threshold: float | None, error: float) -> str:
+    what = "rows without an output" if kind == "outputs" else f"missing values of '{name}'"
+    return f"{what}: {shares[0]:.2%} -> {shares[1]:.2%}, a rise of more than {threshold:g} (standard error {error:.4f})"
+
+
+def rows(check: str, now: float, was: float | None, threshold: float | None) -> str:
+    if check == "rows_min":
+        return f"the window has {now:,.0f} rows, fewer than {threshold:,.0f}"
+    side = "less" if check == "rows_ratio_min" else "more"
+    return f"the window has {now:,.0f} rows, {side} than {threshold:g} times the {was:,.0f} of the baseline"
+
+
+def column(check: str, kind: str, name: str) -> str:
+    end = "is new; the baseline does not have it" if check == "columns_new" else "is gone; the baseline has it"
+    return f"{kind.removesuffix('s')} '{name}' {end}"
+
+
+def setting(name: str, was: Any, now: Any) -> str:
+    return f"{name} was {was} in the baseline and is {now}; scores may differ for that reason alone"
+
+
+def summary(run: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> str:
+    """A run as people read it."""
+    against = f"against {run['baseline']}" if run["baseline"] else "without a baseline"
+    lines = [f"{MARKS[run['status']]:<5} {run['window'] or run['audit']}: {run['checks']} checks {against}"]
+    lines += [
+        f"  {MARKS[one['severity']]:<5} {one['constraint_check_type']}: {one['description']}" for one in violations
+    ]
+    lines.append(f"  saved in {run['folder']}")
+    return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""Charts of an audit: scores before and now, and how they went from run to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from excir_dask.report.blocks import Chart
+from excir_dask.report.charts import ROW
+from excir_dask.report.figures import (
+    AGAINST,
+    DARK,
+    FONT,
+    INK,
+    MUTED,
+    PAPER,
+    WITH,
+    bare,
+    chart,
+    hover,
+    name_rows,
+    rounded,
+)
+from excir_dask.report.plots import Z95
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WARNED = "#b07d10"
+COLOUR = {"fail": AGAINST, "warn": WARNED, "ok": WITH}
+AUDIT_DARK = {**DARK, WARNED: "#e0b04a"}
+WORD = {"fail": "failed", "warn": "warned", "ok": "within limits"}
+MARK = {"fail": " ✕", "warn": " !", "ok": ""}
+TREND = 150
+"""pixels of the chart of a trend"""
+LEAST_RANGE = 0.1
+"""of CIR that such a chart spans: noise is not blown up to a drama"""
+NAMED_RUNS = 4
+"""dates under such a chart"""
+
+
+def before_and_now(table: pd.DataFrame) -> Chart:
+    """A row per name: a ring for the baseline, a dot for this run, a line between them, whiskers for both.
+
+    ``table`` has ``name cir_was cir_now error_was error_now shift severity``.
+    """
+    from bokeh.models import ColumnDataSource, Span
+
+    count = len(table)
+    ends = {
+        f"{end}_{when}": (table[f"cir_{when}"] + sign * Z95 * table[f"error_{when}"]).clip(0.0, 1.0)
+        for when in ("was", "now")
+        for end, sign in (("low", -1), ("high", 1))
+    }
+    low = min(float(ends["low_was"].min()), float(ends["low_now"].min()), 0.5)
+    high = max(float(ends["high_was"].max()), float(ends["high_now"].max()), 0.5)
+    margin = 0.04 * (high - low) + 0.005
+    figure = bare(ROW * count + 46, (low - margin, high + margin), (count - 0.4, -0.6))
+    marks = [MARK[severity] for severity in table["severity"]]
+    name_rows(figure, list(table["name"]), [f"{s:+.3f}{mark}" for s, mark in zip(table["shift"], marks, strict=True)])
+    figure.xaxis.axis_label = "CIR (0.5: neither way)"
+    source = ColumnDataSource(
+        {
+            "y": list(range(count)),
+            "above": [round(place - 0.16, 2) for place in range(count)],
+            "below": [round(place + 0.16, 2) for place in range(count)],
+            "name": list(table["name"]),
+            "was": rounded(table["cir_was"]),
+            "now": rounded(table["cir_now"]),
+            "shift": rounded(table["shift"]),
+            "colour": [COLOUR[severity] for severity in table["severity"]],
+            "word": [WORD[severity] for severity in table["severity"]],
+            **{name: rounded(values) for name, values in ends.items()},
+        }
+    )
+    figure.add_layout(Span(location=0.5, dimension="height", line_color=MUTED, line_width=1, line_dash="dotted"))
+    figure.segment("was", "y", "now", "y", line_color="colour", line_width=3, line_alpha=0.45, source=source)
+    figure.segment("low_was", "above", "high_was", "above", line_color=MUTED, line_width=1.4, source=source)
+    figure.segment("low_now", "below", "high_now", "below", line_color=INK, line_width=1.4, source=source)
+    rings = figure.scatter("was", "y", size=10, fill_color=PAPER, line_color=MUTED, line_width=2, source=source)
+    dots = figure.scatter("now", "y", size=10, fill_color="colour", line_color=PAPER, line_width=0.8, source=source)
+    hover(
+        figure, [dots, rings],
+        {
+            "name": "@name", "before": "@was{0.0000} (@low_was{0.000} to @high_was{0.000})",
+            "now": "@now{0.0000} (@low_now{0.000} to @high_now{0.000})", "change": "@shift{+0.0000}", "verdict": "@word",
+        },
+    )  # fmt: skip
+    said = ", ".join(
+        f"{row['name']} from {row['cir_was']:.3f} to {row['cir_now']:.3f} ({WORD[row['severity']]})"
+        for row in table.head(5).to_dict("records")
+    )
+    return chart(figure, f"Scores of {count} names in the baseline and in this run: {said}")
+
+
+def trend(table: pd.DataFrame, when: list[str], baseline: str | None) -> Chart:
+    """CIR of one name from run to run with a band of 95%; runs that failed are crossed, the baseline has a ring."""
+    from bokeh.models import ColumnDataSource, FixedTicker, Span
+
+    cir, error = table["cir"].to_numpy(dtype=np.float64), table["error"].to_numpy(dtype=np.float64)
+    low, high = np.clip(cir - Z95 * error, 0.0, 1.0), np.clip(cir + Z95 * error, 0.0, 1.0)
+    bottom, top = float(low.min()), float(high.max())
+    half = max(1.1 * (top - bottom), LEAST_RANGE) / 2
+    middle = (bottom + top) / 2
+    count = len(table)
+    figure = bare(TREND, (-0.5, count - 0.5), (middle - half, middle + half))
+    places = np.unique(np.linspace(0, count - 1, min(count, NAMED_RUNS)).round().astype(int)).tolist()
+    figure.xaxis.ticker = FixedTicker(ticks=places, minor_ticks=[])
+    figure.xaxis.major_label_overrides = {place: when[place] for place in places}
+    figure.xaxis.major_label_text_font_size = "11px"
+    figure.yaxis.ticker.desired_num_ticks = 4
+    figure.xgrid.grid_line_color = None
+    figure.min_border_right = 34
+    x = list(range(count))
+    source = ColumnDataSource(
+        {
+            "x": x, "cir": rounded(cir), "low": rounded(low), "high": rounded(high), "when": when,
+            "status": [WORD[status] for status in table["status"]],
+        }
+    )  # fmt: skip
+    if middle - half < 0.5 < middle + half:
+        figure.add_layout(Span(location=0.5, dimension="width", line_color=MUTED, line_width=1, line_dash="dotted"))
+    figure.varea("x", "low", "high", fill_color=WITH, fill_alpha=0.2, source=source)
+    figure.line("x", "cir", line_color=WITH, line_width=2, source=source)
+    dots = figure.scatter("x", "cir", size=6, color=WITH, source=source)
+    at = [place for place, run in enumerate(table["run"]) if run == baseline]
+    figure.scatter(at, rounded(cir[at]), size=13, fill_color=None, line_color=INK, line_width=1.6)
+    failed = np.flatnonzero((table["status"] == "fail").to_numpy()).tolist()
+    figure.text(
+        failed, rounded(cir[failed]), text=["✕"] * len(failed), text_align="center", text_baseline="middle",
+        text_color=INK, text_font={"value": FONT}, text_font_size="13px",
+    )  # fmt: skip
+    hover(
+        figure, [dots],
+        {"run": "@when", "CIR": "@cir{0.0000}", "95%": "@low{0.000} to @high{0.000}", "the audit": "@status"},
+    )  # fmt: skip
+    name = table["name"].iloc[0]
+    return chart(figure, f"CIR of {name} over {count} runs, from {cir[0]:.3f} to {cir[-1]:.3f}")

@@ -1,0 +1,195 @@
+"""The report of an audit: the verdict first, then what changed, how it came about, and the scores themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.report import audit_wording as wording
+from excir_dask.report import explanation_page
+from excir_dask.report.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
+from excir_dask.report.page import require, write
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.audit.result import AuditResult
+
+SAID = 8
+"""violations that are also said in words"""
+SHOWN = 100
+"""violations on the page; violations.json has all of them"""
+MOVED = 15
+"""names of a chart of what changed"""
+OUTPUTS = 12
+"""outputs that have such a chart"""
+SIGNS = (
+    ("was", "baseline"),
+    ("now", "now, within limits"),
+    ("warned", "now, warned (!)"),
+    ("failed", "now, failed (✕)"),
+    ("whisker", "95% of each"),
+)
+
+
+def save(result: AuditResult, path: str | os.PathLike[str]) -> Path:
+    """Write the report to a file."""
+    require()
+    return write(page(result), path)
+
+
+def page(result: AuditResult) -> Report:
+    """The report as sections."""
+    from excir_dask.report.audit_charts import AUDIT_DARK
+
+    scores = {section.key: section for section in explanation_page.sections(result.explanation)}
+    ends = {key: scores.pop(key) for key in ("read", "quality", "limits", "provenance")}
+    sections = [_violations(result), _changes(result), _trend(result), _guards(result, ends["read"])]
+    sections += [*scores.values(), ends["quality"], *_end(result, ends)]
+    return Report(
+        kicker="ExCIR audit report",
+        title=wording.title(result),
+        summary=[wording.verdict(result)],
+        cards=wording.cards(result),
+        sections=[section for section in sections if section is not None],
+        footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
+        dark=AUDIT_DARK,
+    )
+
+
+def _violations(result: AuditResult) -> Section | None:
+    found = result.found["violations"]
+    about = result.about
+    if not found:
+        return None
+    rows = [
+        [
+            one["feature_name"] if one["feature_name"] != "*" else f"all {one['kind']}",
+            wording.SEVERITY[one["severity"]],
+            one["constraint_check_type"],
+            one["output"] if one["output"] != "*" else "all",
+            _figure(one["baseline_value"], one),
+            _figure(one["run_value"], one),
+            _figure(one["value"], one),
+            _figure(one["threshold"], one),
+            _figure(one["uncertainty"], one),
+        ]
+        for one in found[:SHOWN]
+    ]
+    head = ["what", "severity", "check", "output", "baseline", "this run", "value", "limit", "uncertainty"]
+    said = [(f"{wording.SEVERITY[one['severity']]}:", f"{one['description']}.") for one in found[:SAID]]
+    blocks: list[Block] = [Points(said), Grid(head, rows, words=4)]
+    if len(found) > SHOWN:
+        blocks.append(Words([f"The first {SHOWN} of {len(found):,}; violations.json has all of them."]))
+    blocks.append(
+        Facts(
+            [
+                ("This run", str(about["run"])),
+                ("Baseline", str(about["baseline"]) if about["baseline"] else "none"),
+                ("Uncertainty", _UNCERTAINTY),
+            ]
+        )
+    )
+    return Section("violations", "What is beyond its limits", blocks, "Failures first.")
+
+
+def _figure(value: float | None, of: Mapping[str, Any]) -> str:
+    if value is None:
+        return "–"
+    if abs(value) >= 10 or of["metric"] == "rows":
+        return f"{value:,.0f}"
+    return f"{value:.3f}"
+
+
+def _changes(result: AuditResult) -> Section | None:
+    from excir_dask.report.audit_charts import before_and_now
+
+    changes = result.changes
+    if changes.empty:
+        return None
+    severity = _severities(result)
+    levels = {"fail": 2, "warn": 1, "ok": 0}
+    panels: list[tuple[str, list[Block]]] = []
+    for output in list(changes["output"].unique())[:OUTPUTS]:
+        blocks: list[Block] = []
+        for kind in ("features", "groups"):
+            some = changes[(changes["output"] == output) & (changes["kind"] == kind)]
+            if some.empty:
+                continue
+            some = some.assign(severity=[severity.get((output, kind, name), "ok") for name in some["name"]])
+            order = some.assign(level=some["severity"].map(levels), size=some["shift"].abs())
+            order = order.sort_values(["level", "size"], ascending=False, kind="stable").head(MOVED)
+            count = f"The {len(order)} of {len(some):,} {kind}" if len(order) < len(some) else f"All {len(some)} {kind}"
+            blocks += [Words([f"{count}, those that were named and moved most first."]), before_and_now(order)]
+        panels.append((str(output), blocks))
+    lead = "Scores in the baseline and in this run; the figure on the right is the change."
+    return Section("changes", "Before and now", [Legend(SIGNS), Choice("Output", panels)], lead)
+
+
+def _severities(result: AuditResult) -> dict[tuple[str, str, str], str]:
+    """Of every name that a check of scores found, the worst."""
+    found: dict[tuple[str, str, str], str] = {}
+    for one in reversed(result.found["violations"]):  # failures come first, so they are written last
+        found[one["output"], one["kind"], one["feature_name"]] = one["severity"]
+    return found
+
+
+def _trend(result: AuditResult) -> Section | None:
+    from excir_dask.report.audit_charts import trend
+
+    panels = []
+    several = result.explanation.outputs["output"].nunique() > 1
+    for _, part in result.trend.groupby(["kind", "output", "name"], sort=False):
+        if len(part) < 2:
+            continue
+        row = part.iloc[0]
+        name = f"{str(row['kind']).removesuffix('s')} {row['name']}" + (f" of {row['output']}" if several else "")
+        panels.append((name, wording.slope(part), trend(part, _when(part), result.about["baseline"])))
+    if not panels:
+        return None
+    signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
+    lead = (
+        "What the checks named and what moves steadily, run by run. A slow trend is said to be steady where noise does "
+        "not explain it."
+    )
+    return Section("trend", "How it came about", [Legend(signs), Panels(panels)], lead)
+
+
+def _when(part: pd.DataFrame) -> list[str]:
+    """Dates of the windows, or of the runs where windows have none."""
+    dates = [date if isinstance(date, str) else None for date in part["date"]]
+    return [date or str(finished)[:10] for date, finished in zip(dates, part["finished"], strict=True)]
+
+
+def _guards(result: AuditResult, read: Section) -> Section:
+    rows = [
+        [
+            f"{one['constraint_check_type']} ({one['kind']})",
+            wording.SEVERITY[one["severity"]],
+            f"{one['compared']:,}",
+            "–" if one["value"] is None else f"{one['value']:,.4g}",
+            "–" if one["threshold"] is None else f"{one['threshold']:,.4g}",
+        ]
+        for one in result.found["checks"]
+        if one["constraint_check_type"] in wording.GUARDS
+    ]
+    head = ["guard", "result", "compared", "worst value", "first limit"]
+    return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=2), *read.blocks])
+
+
+def _end(result: AuditResult, ends: Mapping[str, Section]) -> list[Section]:
+    provenance, limits = ends["provenance"], ends["limits"]
+    return [
+        replace(provenance, blocks=[Facts(wording.provenance(result)), *provenance.blocks]),
+        Section("audit-limits", "What an audit says, and what it does not", [Points(wording.LIMITS)]),
+        limits,
+    ]
+
+
+_UNCERTAINTY = (
+    "Standard error of the change, from both runs; for an order, what noise alone would leave of it. A change counts "
+    "where it is several times larger than this."
+)

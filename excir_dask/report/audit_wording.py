@@ -1,0 +1,147 @@
+"""Sentences of an audit's report: the verdict, what was found, how trends go, and what an audit cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from excir_dask.audit.limits import CHECKS
+from excir_dask.report.blocks import Tone, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from excir_dask.audit.result import AuditResult
+
+TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "fail": "bad"}
+WORDS = {"ok": "✔ Passed.", "warn": "! Warning.", "fail": "✕ Failed."}
+SEVERITY = {"fail": "✕ fail", "warn": "! warn", "ok": "✔ ok"}
+NAMED = 4
+"""names that the verdict mentions"""
+GUARDS = ("rows_min", "rows_ratio_min", "rows_ratio_max", "missing_rate", "columns_new", "columns_gone", "settings")
+"""checks of the data behind the scores"""
+LIMITS = (
+    (
+        "An audit says that something changed, not why.",
+        "The lake, the model and the world can all be the reason; look at the guards first.",
+    ),
+    (
+        "A change counts only beyond its own uncertainty.",
+        "With few rows even large changes may be noise, and nothing is said of them: a pass is no proof that nothing "
+        "changed.",
+    ),
+    (
+        "Days that differ by their nature, by season for instance, are drift to these checks.",
+        "Choose a baseline of the same kind, or wider limits.",
+    ),
+    (
+        "The baseline is one run, with noise of its own,",
+        "and stays until somebody sets another. A slow trend shows here long before it reaches a limit.",
+    ),
+)
+
+
+def verdict(result: AuditResult) -> Verdict:
+    """The answer in a sentence or two."""
+    about, found = result.about, result.found["violations"]
+    status = str(about["status"])
+    against = f"against {_window(about['baseline_window'], about['baseline'])}" if about["baseline"] else "no baseline"
+    if not found:
+        said = f"{_count(about['checks'], 'check')}, {against}: nothing is beyond its limits."
+        if not about["baseline"]:
+            said = f"{_count(about['checks'], 'check')} without a baseline: only the guards of the data were checked."
+        return Verdict(said, TONES[status], WORDS[status])
+    worst = [one for one in found if one["severity"] == status]
+    names = list(dict.fromkeys(_about(one) for one in worst))
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    counts = [
+        _count(number, word)
+        for severity, word in (("fail", "failure"), ("warn", "warning"))
+        if (number := sum(one["severity"] == severity for one in found))
+    ]
+    said = f"{' and '.join(counts)} in {_count(about['checks'], 'check')} {against}: {', '.join(names[:NAMED])}{more}."
+    return Verdict(said, TONES[status], WORDS[status])
+
+
+def _about(violation: dict[str, Any]) -> str:
+    name, kind = violation["feature_name"], violation["kind"]
+    if name == "*":
+        return {"rows": "the number of rows", "outputs": "rows without an output"}.get(kind, f"the order of the {kind}")
+    return name if kind == "features" else f"{kind.removesuffix('s')} {name}"
+
+
+def title(result: AuditResult) -> str:
+    about = result.about
+    return f"{about['audit']}, {about['window']}" if about["window"] else str(about["audit"])
+
+
+def cards(result: AuditResult) -> list[tuple[str, str, str]]:
+    """Figures at a glance."""
+    about, changes = result.about, result.changes
+    found = result.found["violations"]
+    failures = sum(one["severity"] == "fail" for one in found)
+    counted = int((changes["shift"].abs() > changes["reach"]).sum())
+    steady = result.trend.drop_duplicates(["output", "kind", "name"])["steady"].sum()
+    cards = [
+        (f"{failures}", "failures", f"and {_count(len(found) - failures, 'warning')}"),
+        (f"{about['checks']}", "checks", "of features, groups and guards"),
+        (f"{about['rows']:,}", "rows in the window", "all of them" if _all_rows(result) else "a sample was read"),
+    ]
+    if about["baseline"]:
+        cards.insert(1, (f"{counted:,}", "scores that changed", f"of {len(changes):,}, beyond noise"))
+    if steady:
+        cards.append((f"{steady}", "steady trends", "see the history below"))
+    return cards
+
+
+def _all_rows(result: AuditResult) -> bool:
+    return bool(result.explanation.facts["settings"]["fraction"] == 1)
+
+
+def slope(part: pd.DataFrame) -> str:
+    """How one score went from run to run."""
+    row, last = part.iloc[0], part.iloc[-1]
+    span = f"{row['cir']:.3f} → {last['cir']:.3f} over {_count(len(part), 'run')}"
+    if not row["steady"]:
+        return span
+    way = "rises" if row["slope"] > 0 else "falls"
+    # towards 0.5 from either side, or away from it
+    fades = abs(last["cir"] - 0.5) < abs(row["cir"] - 0.5)
+    return f"{'fades' if fades else 'grows'} steadily: {span}, {way} by {abs(row['slope']):.4f} a run"
+
+
+def provenance(result: AuditResult) -> list[tuple[str, str]]:
+    about = result.about
+    found = [
+        ("Audit", str(about["audit"])),
+        ("Run", str(about["run"])),
+        ("Compared with", str(about["baseline"]) if about["baseline"] else "nothing"),
+        ("Model of the history", str(about["model"])),
+        ("Size of the top", str(about["k"])),
+        ("Chance of a false alarm, each check", f"{about['false_alarm']:g}"),
+    ]
+    return [*found, *(("Limits", line) for line in _limits(about["limits"]))]
+
+
+def _limits(limits: dict[str, Any]) -> list[str]:
+    """A line for each check that is on, with what differs for single names."""
+    found = []
+    for name, check in limits.items():
+        own = sum(len(check.get(kind, {})) for kind in ("features", "groups"))
+        said = [f"{level} {_level(name, check[level])}" for level in ("warn", "fail") if check[level] is not None]
+        text = f"{name}: {', '.join(said) or 'off'}"
+        found.append(text + (f"; {_count(own, 'limit')} for single names, in manifest.json" if own else ""))
+    return found
+
+
+def _level(name: str, value: float) -> str:
+    if CHECKS[name].event:
+        return "when it happens"
+    return f"{'below' if CHECKS[name].least else 'above'} {value:g}"
+
+
+def _window(window: str | None, run: str) -> str:
+    return f"the baseline, {window or run}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

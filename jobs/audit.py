@@ -1,0 +1,11 @@
+"""Submit an audit: the same options as ``excir audit``, as a script that a scheduler can call.
+
+python jobs/audit.py jobs/audit.yaml --date 2026-09-01 --json
+"""
+
+import sys
+
+from excir_dask.cli import main
+
+if __name__ == "__main__":
+    main(["audit", *sys.argv[1:]])

@@ -1,0 +1,141 @@
+"""Checks find what changed, and nothing where only noise did."""
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+from days import NAMES, WEIGHTS, frame
+
+from excir_dask import explain
+from excir_dask.audit.checks import run_checks
+from excir_dask.audit.limits import default_checks, read_checks
+from excir_dask.audit.noise import noise_floor
+from excir_dask.audit.scores import all_pairs, group_errors
+
+GROUPS = {"engine": ["rpm", "torque"], "cooling": ["oil", "water"], "mixed": ["rpm", "noise"]}
+
+
+def explained(table: pd.DataFrame, **more: object):
+    with dask.config.set(scheduler="synchronous"):
+        return explain(table, **{"output": "pred", "groups": GROUPS, **more})
+
+
+def found(now, was, checks=None):
+    limits = default_checks() if checks is None else read_checks(checks)
+    checked = run_checks(now, was, all_pairs(now, was, 0.001), limits)
+    return {(one.check, finding.kind, finding.name): finding for one in checked for finding in one.findings}
+
+
+def changed(**weights: float) -> np.ndarray:
+    return np.array([weights.get(name, old) for name, old in zip(NAMES, WEIGHTS, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def was():
+    return explained(frame(1))
+
+
+def test_a_run_agrees_with_itself(was):
+    assert found(was, was) == {}
+
+
+def test_a_flip_is_named_with_values_threshold_and_error(was):
+    findings = found(explained(frame(2, changed(speed=-1.2))), was)
+    flip = findings["sign_flip", "features", "speed"]
+    assert (flip.severity, flip.threshold) == ("fail", 0.02)
+    assert flip.was > 0.7
+    assert flip.now < 0.3
+    assert 0 < flip.uncertainty < 0.05
+    assert findings["score_shift", "features", "speed"].severity == "fail"
+    assert {name for check, _, name in findings if check == "sign_flip"} == {"speed"}
+
+
+def test_a_shift_that_errors_explain_does_not_count(was):
+    few = explained(frame(3, changed(wind=0.9), rows=60))
+    many = explained(frame(3, changed(wind=0.9), rows=6000))
+    assert ("score_shift", "features", "wind") not in found(few, was)
+    assert found(many, was)["score_shift", "features", "wind"].severity in ("warn", "fail")
+
+
+def test_a_feature_may_have_limits_of_its_own(was):
+    now = explained(frame(2, changed(speed=-1.2)))
+    off = {name: {"features": {"speed": "off"}} for name in ("sign_flip", "score_shift", "entered_top", "left_top")}
+    assert not [key for key in found(now, was, off) if key[2] == "speed"]
+
+
+def test_groups_are_checked_too(was):
+    findings = found(explained(frame(2, changed(oil=0.0, water=0.0))), was)
+    assert findings["score_shift", "groups", "cooling"].severity == "fail"
+    assert ("score_shift", "groups", "engine") not in findings
+
+
+def test_features_that_enter_and_leave_the_top_are_named(was):
+    findings = found(explained(frame(2, changed(torque=0.0, noise=2.0))), was)
+    assert ("entered_top", "features", "noise") in findings
+    assert ("left_top", "features", "torque") in findings
+    assert ("left_top", "features", "noise") not in findings
+
+
+def test_a_new_order_is_found(was):
+    upside_down = changed(rpm=0.0, torque=0.0, oil=0.1, water=0.2, speed=0.0, wind=1.0, humidity=1.2, noise=1.5)
+    findings = found(explained(frame(2, upside_down)), was)
+    for check in ("ndcg_min", "jaccard_min", "kendall_min"):
+        assert findings[check, "features", "*"].value < findings[check, "features", "*"].uncertainty
+
+
+def test_an_order_of_noise_is_no_order():
+    nothing = np.zeros(8)
+    runs = [explained(frame(seed, nothing, 400)) for seed in (1, 2, 3)]
+    for now in runs[1:]:
+        assert not [key for key in found(now, runs[0]) if key[0].endswith("_min")]
+
+
+def test_missing_values_rows_and_columns_are_guarded(was):
+    table = frame(2, rows=120)
+    table.loc[:30, "oil"] = np.nan
+    table.loc[:30, "pred"] = np.nan
+    findings = found(explained(table.drop(columns="humidity").assign(extra=1.0)), was)
+    assert findings["missing_rate", "outputs", "*"].severity == "fail"
+    assert findings["rows_ratio_min", "rows", "*"].severity == "fail"
+    assert findings["columns_gone", "features", "humidity"].severity == "fail"
+    assert findings["columns_new", "features", "extra"].severity == "warn"
+    table = frame(3)
+    table.loc[:300, "oil"] = np.nan
+    assert found(explained(table), was)["missing_rate", "features", "oil"].severity == "fail"
+
+
+def test_other_settings_are_told(was):
+    assert ("settings", "settings", "centering") in found(explained(frame(1), centering="mean"), was)
+
+
+def test_without_a_baseline_only_guards_are_checked(was):
+    checked = run_checks(was, None, all_pairs(was, None, 0.001), read_checks({"rows_min": {"fail": 10_000}}))
+    assert [(one.check, one.severity) for one in checked] == [("rows_min", "fail")]
+
+
+def test_errors_of_groups_are_not_too_small():
+    """The spread of a group's score over many days is at most what its limit says."""
+    runs = [explained(frame(seed, rows=300)) for seed in range(50)]
+    for place, group in enumerate(runs[0].groups["group"]):
+        scores = [float(run.groups.set_index("group")["cir"][group]) for run in runs]
+        errors = [group_errors(run.features, run.groups[run.groups["group"] == group])[0][0] for run in runs]
+        assert np.std(scores) < 1.25 * np.mean(errors), (place, group)
+
+
+def test_the_noise_floor_falls_with_the_errors():
+    truth = np.linspace(0.5, 0.9, 10)
+
+    def agree(a: np.ndarray, b: np.ndarray) -> float:
+        return float(np.corrcoef(a, b)[0, 1])
+
+    floors = [noise_floor(truth, truth, np.full(10, e), np.full(10, e), 0.01, agree) for e in (0.001, 0.05, 0.2)]
+    assert floors[0] > floors[1] > floors[2]
+
+
+@pytest.mark.slow
+def test_of_200_days_without_drift_at_most_two_percent_fail():
+    runs = [explained(frame(seed, rows=300)) for seed in range(201)]
+    for baseline in (runs[0], runs[77]):
+        others = [run for run in runs if run is not baseline]
+        failed = sum(any(one.severity == "fail" for one in found(now, baseline).values()) for now in others)
+        assert failed <= 4

@@ -1,0 +1,122 @@
+"""The command as a scheduler calls it: its last line, its exit codes, and the files that schedule it."""
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from days import frame, write_day
+
+from excir_dask.audit.config import read_config
+from excir_dask.audit.lock import locked
+from excir_dask.audit.store import open_store
+from excir_dask.cli import excir
+from excir_dask.errors import ExcirError
+
+JOBS = Path(__file__).parents[2] / "jobs"
+pytestmark = pytest.mark.usefixtures("synchronous")
+
+
+def run(*arguments: object) -> tuple[int, list[str]]:
+    """Exit code and lines of standard output, as the program's main gives them."""
+    done = CliRunner().invoke(excir, ["audit", *map(str, arguments)])
+    code = done.exception.exit_code if isinstance(done.exception, ExcirError) else done.exit_code
+    return code, done.stdout.splitlines()
+
+
+def last(*arguments: object) -> tuple[int, dict]:
+    code, lines = run(*arguments)
+    return code, json.loads(lines[-1])
+
+
+def test_exit_codes_follow_the_worst_severity_that_counts(drifting):
+    config = drifting / "audit.yaml"
+    config.write_text(config.read_text() + "baseline: production\n")
+    assert last(config, "--date", "2026-09-01")[0] == 2
+    code, first = last(config, "--date", "2026-09-01", "--no-baseline")
+    assert (code, first["exit_code"], first["status"]) == (0, 0, "ok")
+    folder = first["runs"][0]["folder"]
+    assert run("baseline", "set", "production", folder)[0] == 0
+    assert json.loads(run("baseline", "list", config, "--json")[1][0])[0]["name"] == "production"
+    assert last(config, "--date", "2026-09-02")[0] == 0
+    code, ninth = last(config, "--date", "2026-09-09")
+    assert (code, ninth["status"]) == (1, "fail")
+    assert "speed" in {one["feature_name"] for one in ninth["runs"][0]["violations"]}
+    assert last(config, "--date", "2026-09-09", "--fail-on", "never")[0] == 0
+    code, lines = run(config, "--date", "2026-09-09", "--json")
+    assert (code, len(lines)) == (1, 1)
+    code, missing = last(config, "--date", "2030-01-01")
+    assert (code, missing["exit_code"], missing["status"]) == (3, 3, "error")
+    assert "does not exist" in missing["error"]
+    with locked(open_store(drifting / "audits"), "plant"):
+        assert last(config, "--date", "2026-09-02")[0] == 75
+    write_day(drifting / "lake", 2, frame(5, rows=600))
+    assert last(config, "--date", "2026-09-02", "--fail-on", "warn")[0] == 1
+
+
+def test_a_backfill_goes_on_after_a_bad_day(plant):
+    write_day(plant / "lake", 4, frame(4))
+    code, found = last(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
+    assert code == 3
+    assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
+
+
+def test_history_prints_runs_and_trends_and_plots_them(plant, tmp_path):
+    last(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-02")
+    results = plant / "audits"
+    code, lines = run("history", results)
+    assert (code, len(lines)) == (0, 3)
+    code, lines = run("history", plant / "audit.yaml", "--group", "cooling", "--plot", tmp_path / "trend.png")
+    assert lines[0] == "group cooling of pred"
+    assert [line[:10] for line in lines[2:]] == ["2026-09-01", "2026-09-02"]
+    assert (tmp_path / "trend.png").stat().st_size > 5000
+    assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 2
+    assert run("history", results, "--feature", "rmp")[0] == 2
+    assert run("history", results, "--feature", "rpm", "--audit", "other")[0] == 2
+    runs = sorted(os.listdir(results / "runs"))
+    code, lines = run("compare", results / "runs" / runs[0], results / "runs" / runs[1])
+    assert code == 0
+    assert run("compare", *runs, "--results", results, "--json")[0] == 0
+
+
+def test_validate_says_what_is_wrong(plant):
+    code, lines = run("validate", plant / "audit.yaml", "--date", "2026-09-01")
+    assert (code, lines) == (0, [f"{plant / 'audit.yaml'} is fine"])
+    code, found = last("validate", plant / "audit.yaml", "--date", "2030-01-01", "--json")
+    assert (code, len(found["problems"])) == (3, 1)
+
+
+def test_the_job_ends_with_the_codes_of_the_command(plant):
+    done = subprocess.run(
+        [sys.executable, JOBS / "audit.py", plant / "audit.yaml", "--date", "2030-01-01", "--json"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 3
+    assert done.stderr.startswith("excir: ")
+
+
+def test_the_example_configuration_is_one():
+    config = read_config(JOBS / "audit.yaml")
+    assert config.checks["score_shift"].of("features", "sensor_7").fail == 0.2
+
+
+def test_schedules_retry_what_may_pass_and_nothing_else():
+    job = yaml.safe_load((JOBS / "schedule" / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]
+    (rule,) = job["podFailurePolicy"]["rules"]
+    assert rule["onExitCodes"]["values"] == [1, 2, 3]
+    service = configparser.ConfigParser()
+    service.read(JOBS / "schedule" / "excir-audit.service")
+    assert service["Service"]["RestartPreventExitStatus"] == "1 2 3"
+    timer = configparser.ConfigParser()
+    timer.read(JOBS / "schedule" / "excir-audit.timer")
+    assert timer["Timer"]["Persistent"] == "true"
+    dag = (JOBS / "schedule" / "airflow_dag.py").read_text()
+    compile(dag, "airflow_dag.py", "exec")
+    for text in (dag, (JOBS / "schedule" / "excir-audit.cron").read_text(), json.dumps(job)):
+        assert "audit.yaml" in text

@@ -1,0 +1,128 @@
+"""A configuration is checked as a whole, and every wrong value is named."""
+
+from datetime import date
+
+import pytest
+
+from excir_dask.audit.config import read_config
+from excir_dask.audit.limits import CHECKS, Limits, default_checks, read_checks
+from excir_dask.audit.validate import validate
+from excir_dask.audit.window import Window, days, read_date
+from excir_dask.errors import UsageError
+
+DAY = date(2026, 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("lakes: x", "no setting 'lakes'; did you mean 'lake'"),
+        ("model: m.ubj", "one of output"),
+        ("groups: correlation", "freeze them in a file"),
+        ("groups: other.yaml", "'groups' is there twice"),
+        ("name: a/b", "letters, digits"),
+        ("fraction: 2", "number from"),
+        ("k: 0", "whole number from 1"),
+        ("checks: {score_shfit: 1}", "did you mean 'score_shift'"),
+        ("checks: {score_shift: {warn: 0.2, fail: 0.1}}", "fail before it warns"),
+        ("checks: {ndcg_min: {warn: 0.5, fail: 0.9}}", "fail before it warns"),
+        ("checks: {score_shift: 7}", "at most 1"),
+        ("checks: {left_top: 3}", "say warn, fail or off"),
+        ("checks: {ndcg_min: {features: {rpm: 0.5}}}", "about all features together"),
+        ("explain: {centring: mean}", "did you mean 'explain.centering'"),
+        ("explain: {group_correlated: 0.9}", "no setting 'explain.group_correlated'"),
+        ("hooks: {command: notify}", "list of words"),
+        ("hooks: {when: [never]}", "give some of"),
+        ("hooks: {webhook: 'ftp://x'}", "http://"),
+    ],
+)
+def test_a_wrong_setting_is_named(plant, line, message):
+    path = plant / "audit.yaml"
+    base = path.read_text().replace("groups: groups.yaml\n", "") if line == "groups: correlation" else path.read_text()
+    base = base.replace("name: plant\n", "") if line.startswith("name:") else base
+    path.write_text(base + line + "\n")
+    with pytest.raises(UsageError) as caught:
+        read_config(path)
+    assert message.replace("'explain.centering'", "'centering'") in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_paths_begin_at_the_configurations_folder(plant):
+    found = read_config(plant / "audit.yaml")
+    assert (found.lake, found.results) == (str(plant / "lake"), str(plant / "audits"))
+    assert found.model_name == "pred"
+
+
+def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():
+    check = read_checks({"score_shift": {"fail": 0.3, "features": {"sensor_*": {"fail": 0.5}, "sensor_1": "off"}}})[
+        "score_shift"
+    ]
+    assert check.of("features", "sensor_1") == Limits()
+    assert check.of("features", "sensor_2").fail == 0.5
+    assert check.of("features", "rpm").fail == 0.3
+    assert check.of("groups", "sensor_2").fail == 0.3
+
+
+def test_every_check_has_a_default():
+    assert list(default_checks()) == list(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("template", "keys", "message"),
+    [
+        ("date={{ date }}", {"region": "eu"}, "no place in the window"),
+        ("region={{ region }}", {}, "add --key region=VALUE"),
+        ("region={{ region }}", {"region": "../x"}, "without '/'"),
+    ],
+)
+def test_a_window_says_what_it_lacks(template, keys, message):
+    with pytest.raises(UsageError, match=message):
+        Window(template).fill(DAY, keys)
+
+
+def test_windows_know_parts_of_dates():
+    assert Window("y={{year}}/m={{ month }}/d={{ day }}").fill(DAY, {}) == "y=2026/m=09/d=01"
+
+
+def test_backfills_run_forwards():
+    assert [str(day) for day in days(DAY, date(2026, 9, 3))] == ["2026-09-01", "2026-09-02", "2026-09-03"]
+    with pytest.raises(UsageError, match="the earlier day first"):
+        days(date(2026, 9, 3), DAY)
+    with pytest.raises(UsageError, match="not a date"):
+        read_date("last week")
+
+
+def problems(plant, extra="", day=DAY):
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text() + extra)
+    return [str(problem) for problem in validate(read_config(path), day, {})]
+
+
+def test_validation_finds_nothing_in_what_is_right(plant):
+    assert problems(plant) == []
+
+
+def test_validation_finds_all_that_is_wrong_at_once(plant):
+    (plant / "audits").write_text("a file")
+    found = problems(
+        plant,
+        "checks: {score_shift: {features: {rmp: 0.1}, groups: {coolin: 0.1}}}\n"
+        "hooks: {command: [no-such-program]}\nexplain: {centering: middle}\n",
+    )
+    for part in ("did you mean 'rpm'", "did you mean 'cooling'", "no-such-program", "'middle'", "results cannot"):
+        assert any(part in problem for problem in found), (part, found)
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    ("extra", "day", "part"),
+    [
+        ("", date(2027, 1, 1), "does not exist"),
+        ("baseline: production\n", DAY, "has no baseline 'production'"),
+        ("explain: {features: [rmp]}\n", DAY, "rpm"),
+        ("hooks: {webhook: $EXCIR_NOT_SET}\n", DAY, "not set"),
+    ],
+)
+def test_validation_looks_at_what_is_named(plant, extra, day, part):
+    (problem,) = problems(plant, extra, day)
+    assert part in problem

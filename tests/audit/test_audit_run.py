@@ -1,0 +1,163 @@
+"""An audit from end to end: drift is found on its day, runs are kept whole, and nothing a hook does loses them."""
+
+import json
+import sys
+from datetime import date
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from days import FIRST, frame, write_day
+
+from excir_dask import Explanation
+from excir_dask.audit import history
+from excir_dask.audit.baseline import baselines, set_baseline
+from excir_dask.audit.config import read_config
+from excir_dask.audit.run import audit
+from excir_dask.audit.store import open_store
+from excir_dask.errors import LakeError, UsageError
+
+pytestmark = pytest.mark.usefixtures("synchronous")
+
+
+def configured(plant, extra=""):
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text() + extra)
+    return read_config(path)
+
+
+def test_planted_drift_is_found_on_its_day_and_the_trend_shows_the_rest(drifting):
+    config = configured(drifting, "baseline: production\n")
+    store = open_store(config.results)
+    first = audit(config, FIRST, baseline=False)
+    set_baseline(store, "production", first.about["run"])
+    status = {1: first.status}
+    for number in range(2, 15):
+        done = audit(config, FIRST.replace(day=number))
+        status[number] = done.status
+        if number == 9:
+            fails = {one["feature_name"] for one in done.violations if one["severity"] == "fail"}
+            assert "speed" in fails
+            assert {one["baseline"] for one in done.violations} == {first.about["run"]}
+    assert [number for number, one in status.items() if one == "fail"] == list(range(9, 15))
+    (trend,) = [part for _, part in history.trend(store, "cooling").groupby("kind")]
+    assert len(trend) == 14
+    assert list(trend["date"]) == sorted(trend["date"])
+    days = np.arange(14) - 6.5
+    slope = np.sum(days * trend["cir"]) / np.sum(days**2)
+    error = np.sqrt(np.sum((days * trend["error"]) ** 2)) / np.sum(days**2)
+    assert slope < -4 * error
+
+
+def test_a_baseline_stays_where_it_was_set(plant):
+    config = configured(plant, "baseline: production\n")
+    store = open_store(config.results)
+    with pytest.raises(UsageError, match="--no-baseline"):
+        audit(config, FIRST)
+    runs = [audit(config, FIRST, baseline=False).about["run"] for _ in range(2)]
+    set_baseline(store, "production", runs[0])
+    for _ in range(2):
+        assert audit(config, date(2026, 9, 2)).about["baseline"] == runs[0]
+    set_baseline(store, "production", runs[1])
+    (record,) = baselines(store)
+    assert (record["run"], [one["run"] for one in record["past"]]) == (runs[1], [runs[0]])
+    with pytest.raises(UsageError, match="no run 'nothing'"):
+        set_baseline(store, "production", "nothing")
+    with pytest.raises(UsageError, match="cannot name a baseline"):
+        set_baseline(store, "previous", runs[0])
+
+
+def test_previous_is_the_run_of_the_date_before_whatever_ran_last(plant):
+    write_day(plant / "lake", 3, frame(3))
+    config = configured(plant, "baseline: previous\n")
+    third = audit(config, date(2026, 9, 3))
+    assert third.about["baseline"] is None
+    first = audit(config, date(2026, 9, 1))
+    assert first.about["baseline"] is None
+    assert audit(config, date(2026, 9, 2)).about["baseline"] == first.about["run"]
+
+
+def test_a_run_is_kept_whole_and_later_changes_are_noticed(plant):
+    done = audit(configured(plant), FIRST)
+    folder = plant / "audits" / "runs" / done.about["run"]
+    names = {path.name for path in folder.iterdir()}
+    assert {"explanation.json", "features.parquet", "groups.parquet", "violations.json", "junit.xml"} < names
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert set(manifest["files"]) == names - {"manifest.json"}
+    assert manifest["audit"]["run"] == done.about["run"]
+    assert Explanation.load(folder).top(1)["feature"].tolist() == ["rpm"]
+    (folder / "violations.json").write_text("{}")
+    with pytest.raises(LakeError, match="was changed"):
+        open_store(plant / "audits").load(done.about["run"])
+
+
+def test_a_page_is_part_of_the_run_where_the_package_can_draw_it(plant, monkeypatch):
+    name = "excir_dask.report.audit_page"
+    page = ModuleType(name)
+    page.__spec__ = ModuleSpec(name, None)
+    page.audit_report = lambda now, was, found: f"<p>{found['status']} {was is None} {len(now.features)}"
+    monkeypatch.setitem(sys.modules, name, page)
+    folder = plant / "audits" / "runs" / audit(configured(plant), FIRST).about["run"]
+    assert (folder / "report.html").read_text() == "<p>ok True 8"
+    assert "report.html" in json.loads((folder / "manifest.json").read_text())["files"]
+
+
+def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(drifting):
+    config = configured(drifting, "baseline: previous\n")
+    audit(config, date(2026, 9, 8))
+    done = audit(config, date(2026, 9, 9))
+    suite = ElementTree.parse(drifting / "audits" / "runs" / done.about["run"] / "junit.xml").getroot()
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert int(suite.get("tests")) == len(suite) == done.about["checks"]
+    assert int(suite.get("failures")) == len(failed)
+    assert "sign_flip features of pred" in failed
+
+
+def test_a_command_gets_the_json_of_a_failure(drifting):
+    code = "import sys, pathlib; pathlib.Path('told.json').write_text(sys.stdin.read())"
+    script = drifting / "tell.py"
+    script.write_text(code.replace("'told.json'", repr(str(drifting / "told.json"))))
+    config = configured(
+        drifting, f"baseline: previous\nhooks: {{command: [{sys.executable}, {script}], timeout: 20}}\n"
+    )
+    assert audit(config, date(2026, 9, 8)).hooks == []
+    done = audit(config, date(2026, 9, 9))
+    told = json.loads((drifting / "told.json").read_text())
+    assert told["run"] == done.about["run"]
+    assert told["violations"] == done.violations
+    assert [one["ok"] for one in done.hooks] == [True]
+    with pytest.raises(LakeError):
+        audit(config, date(2030, 1, 1))
+    assert json.loads((drifting / "told.json").read_text())["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("hook", "detail"),
+    [
+        ("command: [no-such-program]", "no-such-program"),
+        ("command: [sh, -c, 'echo broken >&2; exit 3']", "ended with 3: broken"),
+        ("command: [sh, -c, 'sleep 60']", "took more than"),
+        ("webhook: 'http://127.0.0.1:9/'", "refused"),
+        ("webhook: $EXCIR_NOT_SET", "not set"),
+    ],
+)
+def test_a_hook_that_fails_loses_nothing(plant, hook, detail):
+    config = configured(plant, f"hooks: {{{hook}, timeout: 0.5, when: [ok]}}\n")
+    done = audit(config, FIRST)
+    (told,) = done.hooks
+    assert not told["ok"]
+    assert detail in told["detail"]
+    store = open_store(config.results)
+    assert store.runs() == [done.about["run"]]
+    assert json.loads(store.get("hooks", f"{done.about['run']}.json")) == done.hooks
+
+
+def test_keys_make_series_of_their_own(plant):
+    write_day(plant / "lake" / "region=eu", 1, frame(1))
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text().replace("date={{", "region={{ region }}/date={{") + "baseline: previous\n")
+    done = audit(read_config(path), FIRST, {"region": "eu"})
+    assert done.about["audit"] == "plant,region=eu"
+    assert done.about["window"] == "region=eu/date=2026-09-01"

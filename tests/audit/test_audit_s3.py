@@ -1,0 +1,67 @@
+"""Lake and results in an object store: moto's server on this machine's loopback."""
+
+import pytest
+from days import FIRST
+
+from excir_dask.audit import history
+from excir_dask.audit.baseline import set_baseline
+from excir_dask.audit.config import read_config
+from excir_dask.audit.lock import LockedError, locked
+from excir_dask.audit.run import audit
+from excir_dask.audit.store import open_store, split_run
+
+moto_server = pytest.importorskip("moto.server")
+pytestmark = pytest.mark.usefixtures("synchronous")
+
+
+@pytest.fixture
+def port(monkeypatch):
+    """Of a server with one empty bucket."""
+    from pyarrow import fs
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        found = server.get_host_and_port()[1]
+        bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{found}", scheme="http", allow_bucket_creation=True)
+        bucket.create_dir("store")
+        yield found
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("by", ["pyarrow", "fsspec"])
+def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
+    from pyarrow import fs
+
+    bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
+    fs.copy_files(
+        str(plant / "lake"), "store/lake", source_filesystem=fs.LocalFileSystem(), destination_filesystem=bucket
+    )
+    query = f"?endpoint_override=127.0.0.1:{port}&scheme=http" if by == "pyarrow" else ""
+    path = plant / "audit.yaml"
+    text = path.read_text().replace("lake: lake", f"lake: s3://store/lake{query}")
+    text = text.replace("results: audits", f"results: s3://store/audits-{by}{query}") + "baseline: production\n"
+    if by == "fsspec":
+        pytest.importorskip("s3fs")
+        text += f"explain: {{storage_options: {{client_kwargs: {{endpoint_url: 'http://127.0.0.1:{port}'}}}}}}\n"
+    path.write_text(text)
+    config = read_config(path)
+    first = audit(config, FIRST, baseline=False).about
+    store = open_store(config.results, config.results_options)
+    assert split_run(first["folder"]) == (config.results, first["run"])
+    set_baseline(store, "production", first["run"])
+    second = audit(config, FIRST.replace(day=2))
+    assert (second.about["baseline"], second.status) == (first["run"], "ok")
+    assert store.runs() == sorted([first["run"], second.about["run"]])
+    assert len(history.trend(store, "rpm")) == 2
+    assert store.inside("locks", "plant") == []
+    another = open_store(config.results, config.results_options)
+    with locked(another, "plant"), pytest.raises(LockedError), locked(store, "plant"):
+        pass

@@ -1,0 +1,155 @@
+"""Results survive kills and neighbours: files are whole, the history only grows, and a lock keeps twins apart."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from days import FIRST, frame
+
+from excir_dask import explain
+from excir_dask.audit import history, lock
+from excir_dask.audit.config import read_config
+from excir_dask.audit.lock import LockedError, locked
+from excir_dask.audit.run import audit
+from excir_dask.audit.store import open_store, split_run
+from excir_dask.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("synchronous")
+CODE = "from excir_dask.cli import main; main()"
+
+
+def about(run: str, model: str = "m") -> dict:
+    return {
+        "run": run, "audit": "plant", "model": model, "window": None, "date": None,
+        "finished": "2026-09-01T00:00:00+00:00", "status": "ok", "baseline": None, "rows": 1500,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def explanation():
+    return explain(frame(1), output="pred", groups={"engine": ["rpm", "torque"]})
+
+
+def test_two_audits_at_the_same_moment_both_land_in_the_history(plant):
+    other = plant / "other.yaml"
+    other.write_text((plant / "audit.yaml").read_text().replace("name: plant", "name: other"))
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", CODE, "audit", str(plant / name), "--date", str(FIRST), "--json"],
+            stdout=subprocess.PIPE,
+        )
+        for name in ("audit.yaml", "other.yaml")
+    ]
+    assert [process.wait(120) for process in started] == [0, 0]
+    assert set(history.runs(open_store(plant / "audits"))["audit"]) == {"plant", "other"}
+
+
+def test_writers_of_the_history_do_not_meet(tmp_path, explanation):
+    def append(number: int) -> None:
+        history.append(open_store(tmp_path), about(f"run-{number}"), explanation)
+
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(append, range(20)))
+    assert history.runs(open_store(tmp_path))["run"].nunique() == 20
+
+
+@pytest.mark.parametrize("at", ["folder", "history"])
+def test_a_kill_in_the_middle_of_writing_leaves_the_history_readable_and_the_run_absent(plant, at):
+    kept = audit(read_config(plant / "audit.yaml"), FIRST).about["run"]
+    code = f"""
+import os, shutil
+from datetime import date
+from excir_dask.audit import store
+from excir_dask.audit.config import read_config
+from excir_dask.audit.run import audit
+def killed(*given, **more):
+    os.kill(os.getpid(), 9)
+if {at!r} == "folder":
+    shutil.copytree = lambda made, folder, **more: (shutil.copy(made / "explanation.json", folder), killed())
+else:
+    put = store.Store.put
+    def half(self, data, *parts):
+        if parts[0] == "history":
+            with open(self.path(*parts[:-1], "." + parts[-1]), "wb") as file:
+                file.write(data[: len(data) // 2])
+            killed()
+        put(self, data, *parts)
+    store.Store.put = half
+audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -9, done.stderr
+    store = open_store(plant / "audits")
+    assert history.runs(store)["run"].tolist() == [kept]
+    if at == "folder":
+        assert store.runs() == [kept]
+    # the claim of the dead process does not stop the next one
+    assert audit(read_config(plant / "audit.yaml"), FIRST).status == "ok"
+
+
+def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):
+    store = open_store(tmp_path)
+    history.append(store, about("one", "a model/2"), explanation)
+    (tmp_path / "history" / "model=a%20model%2F2" / "two.parquet").write_bytes(b"PAR1")
+    found = history.read(store)
+    assert set(found["run"]) == {"one"}
+    assert set(found["model"]) == {"a model/2"}
+    assert "two.parquet is left out" in caplog.text
+
+
+def test_results_can_be_on_any_filesystem(plant):
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text().replace("results: audits", f"results: memory://{plant.name}/audits"))
+    config = read_config(path)
+    run = audit(config, FIRST).about["run"]
+    store = open_store(config.results)
+    assert store.runs() == [run]
+    assert store.load(run).top(1)["feature"].tolist() == ["rpm"]
+    assert history.runs(store)["run"].tolist() == [run]
+    assert history.previous(store, "plant", "pred", "2026-09-02") == run
+    store.delete("runs", run, "manifest.json")
+    assert store.runs() == []  # a run without its manifest was never finished
+
+
+def test_two_runs_of_the_same_audit_are_kept_apart(tmp_path):
+    store = open_store(tmp_path)
+    with locked(store, "plant"), locked(store, "other"):
+        with pytest.raises(LockedError, match="is running already") as caught, locked(store, "plant"):
+            pass
+        assert caught.value.exit_code == 75
+    with locked(store, "plant"):
+        pass
+
+
+def test_a_claim_without_a_sign_of_life_is_void(tmp_path):
+    store = open_store(tmp_path)
+    claim = {"host": "elsewhere", "pid": 1, "since": "2026-09-01"}
+    store.put(json.dumps(claim).encode(), "locks", "plant", "old.json")
+    with pytest.raises(LockedError, match="elsewhere"), locked(store, "plant"):
+        pass
+    past = time.time() - lock.STALE - 60
+    os.utime(tmp_path / "locks" / "plant" / "old.json", (past, past))
+    with locked(store, "plant"):
+        assert not (tmp_path / "locks" / "plant" / "old.json").exists()
+
+
+def test_a_long_run_gives_signs_of_life(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "HEARTBEAT", 0.02)
+    store = open_store(tmp_path)
+    with locked(store, "plant"):
+        (claim,) = (tmp_path / "locks" / "plant").glob("*.json")
+        os.utime(claim, (1, 1))
+        deadline = time.monotonic() + 10
+        while claim.stat().st_mtime < 1000 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert claim.stat().st_mtime > 1000
+
+
+def test_a_run_is_named_by_its_folder():
+    assert split_run("s3://bucket/audits/runs/x/") == ("s3://bucket/audits", "x")
+    with pytest.raises(UsageError, match="not the folder of a run"):
+        split_run("x")
