@@ -113,7 +113,8 @@ def described(checks: Mapping[str, Check]) -> dict[str, Any]:
         found[name] = _plain(check.limits)
         for kind, own in (("features", check.features), ("groups", check.groups)):
             if own:
-                found[name][kind] = {pattern: _plain(limits) for pattern, limits in own.items()}
+                # a list, because of patterns the first one that fits counts
+                found[name][kind] = [{"name": pattern, **_plain(limits)} for pattern, limits in own.items()]
     return found
 
 

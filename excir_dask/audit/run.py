@@ -25,12 +25,14 @@ from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.result import AuditResult
 from excir_dask.audit.scores import all_pairs
 from excir_dask.audit.store import RUNS, Store, open_store
+from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below
 from excir_dask.errors import ExcirError
 from excir_dask.explanation import Explanation
 
 if TYPE_CHECKING:
+    import pandas as pd
     from distributed import Client
 
 _log = logging.getLogger("excir_dask")
@@ -134,6 +136,28 @@ def _made(
 
     was = None if against is None else store.load(against)
     now = explain(target.lake, **asked(config), **config.arguments, **where)
+    past = history.recent(store, config.model_name, target.series, target.date, PAST)
+    run, result, checked = judge(config, target, now, was, against, past)
+    with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
+        folder = Path(made, "run")
+        write_run(folder, result, checked)
+        store.keep(folder, run["run"])
+    history.append(store, run, now)
+    return {**run, "folder": below(store.name, RUNS, run["run"])}, checked
+
+
+def judge(
+    config: Config,
+    target: Target,
+    now: Explanation,
+    was: Explanation | None,
+    against: str | None,
+    past: pd.DataFrame | None,
+) -> tuple[dict[str, Any], AuditResult, list[Checked]]:
+    """What is to be said of a window, when it is explained: nothing is read or written here.
+
+    ``against`` is the name of the run ``was``, ``past`` are rows of the history.
+    """
     pairs = all_pairs(now, was, config.false_alarm)
     checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm)
     run = _about(config, target, against, now, checked)
@@ -142,14 +166,9 @@ def _made(
         about={**run, **_terms(config, was)},
         found=violations(run, checked),
         changes=pairs,
-        trend=trends(store, run, now, [one.of for one in ordered(checked)], config.false_alarm),
+        trend=trends(past, run, now, [one.of for one in ordered(checked)], config.false_alarm),
     )
-    with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
-        folder = Path(made, "run")
-        write_run(folder, result, checked)
-        store.keep(folder, run["run"])
-    history.append(store, run, now)
-    return {**run, "folder": below(store.name, RUNS, run["run"])}, checked
+    return run, result, checked
 
 
 def asked(config: Config) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""Which scores move slowly and steadily: a straight line through the runs, and whether noise explains its slope."""
+"""How scores go from run to run: slowly and steadily, in one jump, or not at all, as far as noise lets one tell."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from excir_dask.audit.scores import reach
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Floats = NDArray[np.float64]
 
 ONE = ["output", "kind", "name"]
 """what makes a row of the history the score of one thing"""
@@ -19,11 +22,12 @@ LEAST_ERROR = 1e-9
 
 
 def slopes(history: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
-    """A row per output and feature or group: ``runs first last slope slope_error steady``.
+    """A row per output and feature or group: ``runs first last slope slope_error steady jumped``.
 
     ``slope`` is the change of CIR from run to run, by weighted least squares. Its error is scaled up where runs
-    scatter more about the line than their own errors say, so that a jump does not pass for a trend. ``steady`` are
-    those beyond what noise gives in any of them with the probability ``false_alarm``.
+    scatter more about the line than their own errors say. What is beyond noise (any of them with the probability
+    ``false_alarm``) is ``steady`` where the line fits better than any single step, else ``jumped`` names the run from
+    which on the score is another.
     """
     order = history.drop_duplicates("run")["run"].tolist()
     cir = history.pivot_table(index=ONE, columns="run", values="cir", sort=False)[order]
@@ -33,23 +37,51 @@ def slopes(history: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
     weight = np.where(there, np.maximum(np.nan_to_num(error.to_numpy()), LEAST_ERROR) ** -2.0, 0.0)
     y = np.where(there, y, 0.0)
     total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    y = np.where(there, y - (weight * y).sum(axis=1, keepdims=True) / total, 0.0)
     x = np.arange(len(order), dtype=np.float64)[None, :]
     x = x - (weight * x).sum(axis=1, keepdims=True) / total
-    spread = (weight * x * x).sum(axis=1)
-    middle = (weight * y).sum(axis=1, keepdims=True) / total
-    slope = np.divide((weight * x * y).sum(axis=1), spread, out=np.zeros(len(y)), where=spread > 0)
+    spread = np.maximum((weight * x * x).sum(axis=1), 1e-300)
+    slope = (weight * x * y).sum(axis=1) / spread
     runs = there.sum(axis=1)
-    scatter = (weight * (y - middle - slope[:, None] * x) ** 2).sum(axis=1) / np.maximum(runs - 2, 1)
-    slope_error = np.sqrt(np.maximum(scatter, 1.0) / np.maximum(spread, 1e-300))
-    beyond = np.abs(slope) > reach(runs - 1.0, false_alarm, len(y)) * slope_error
+    squares, freedom = (weight * y * y).sum(axis=1), np.maximum(runs - 2, 1)
+    line = slope**2 * spread
+    step, at = _steps(weight, y)
+    of_line, of_step = (squares - line) / freedom, (squares - step) / freedom
+    slope_error = np.sqrt(np.maximum(of_line, 1.0) / spread)
+    enough, jumps = runs >= LEAST_RUNS, step > line
+    steady = enough & ~jumps & (np.abs(slope) > _reach(of_line, runs, false_alarm, len(y)) * slope_error)
+    jump_error = np.sqrt(np.maximum(of_step, 1.0))
+    jumped = enough & jumps & (np.sqrt(step) > _reach(of_step, runs, false_alarm, y.size) * jump_error)
+    scores = cir.to_numpy(dtype=np.float64)
     first = np.argmax(there, axis=1)
     last = there.shape[1] - 1 - np.argmax(there[:, ::-1], axis=1)
     each = np.arange(len(y))
     return cir.index.to_frame(index=False).assign(
         runs=runs,
-        first=y[each, first],
-        last=y[each, last],
+        first=scores[each, first],
+        last=scores[each, last],
         slope=slope,
         slope_error=slope_error,
-        steady=beyond & (runs >= LEAST_RUNS),
+        steady=steady,
+        jumped=np.where(jumped, np.array(order, dtype=object)[at], ""),
     )
+
+
+def _reach(scatter: Floats, runs: NDArray[np.int64], false_alarm: float, comparisons: int) -> Floats:
+    """Errors that count; those that come from the scatter of few runs are uncertain themselves."""
+    return reach(np.where(scatter > 1.0, runs - 1.0, 1e9), false_alarm, comparisons)
+
+
+def _steps(weight: Floats, y: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """What the best single step takes off each row's sum of squares, and where it is; ``y`` has the mean 0."""
+    left = np.cumsum(weight, axis=1)[:, :-1]
+    moment = np.cumsum(weight * y, axis=1)[:, :-1]
+    right = weight.sum(axis=1, keepdims=True) - left
+    inside = (left > 0) & (right > 0)
+    gain = np.zeros_like(left)
+    # means on both sides are moment / left and -moment / right
+    np.divide(moment**2 * (left + right), left * right, out=gain, where=inside)
+    if gain.shape[1] == 0:
+        return np.zeros(len(y)), np.zeros(len(y), dtype=np.int64)
+    best = gain.argmax(axis=1)
+    return gain[np.arange(len(y)), best], best + 1

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.audit import history
 from excir_dask.audit.findings import KINDS
 from excir_dask.audit.slopes import ONE, slopes
-from excir_dask.audit.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +23,18 @@ AT_LEAST = 4
 
 
 def trends(
-    store: Store, run: Mapping[str, Any], now: Explanation, named: Iterable[tuple[str, str, str]], false_alarm: float
+    past: pd.DataFrame | None,
+    run: Mapping[str, Any],
+    now: Explanation,
+    named: Iterable[tuple[str, str, str]],
+    false_alarm: float,
 ) -> pd.DataFrame:
     """Scores of some features and groups in the runs up to this one, a row per run and name, with their slopes.
 
     Parameters
     ----------
-    store : Store
+    past : DataFrame, optional
+        Rows of the history, of the runs before; :data:`RUNS` of them are enough.
     run : mapping
         This run, which is not in the history yet.
     now : Explanation
@@ -42,7 +46,6 @@ def trends(
     import pandas as pd
 
     here = history.rows_of(run, now)
-    past = history.recent(store, str(run["model"]), str(run["audit"]), run["date"], RUNS)
     table = here if past is None else pd.concat([past, here], ignore_index=True)
     table = history.latest(table)
     found = slopes(table, false_alarm)

@@ -14,8 +14,6 @@ from excir_dask.report.blocks import Block, Choice, Facts, Grid, Legend, Panels,
 from excir_dask.report.page import require, write
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from excir_dask.audit.result import AuditResult
 
 SAID = 8
@@ -31,7 +29,7 @@ SIGNS = (
     ("now", "now, within limits"),
     ("warned", "now, warned (!)"),
     ("failed", "now, failed (✕)"),
-    ("whisker", "95% of each"),
+    ("whisker", "95% intervals of both"),
 )
 
 
@@ -147,43 +145,40 @@ def _trend(result: AuditResult) -> Section | None:
             continue
         row = part.iloc[0]
         name = f"{str(row['kind']).removesuffix('s')} {row['name']}" + (f" of {row['output']}" if several else "")
-        panels.append((name, wording.slope(part), trend(part, _when(part), result.about["baseline"])))
+        panels.append((name, wording.slope(part), trend(part, wording.when(part), result.about["baseline"])))
     if not panels:
         return None
     signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
-    lead = (
-        "What the checks named and what moves steadily, run by run. A slow trend is said to be steady where noise does "
-        "not explain it."
-    )
-    return Section("trend", "How it came about", [Legend(signs), Panels(panels)], lead)
-
-
-def _when(part: pd.DataFrame) -> list[str]:
-    """Dates of the windows, or of the runs where windows have none."""
-    dates = [date if isinstance(date, str) else None for date in part["date"]]
-    return [date or str(finished)[:10] for date, finished in zip(dates, part["finished"], strict=True)]
+    lead = "What the checks named and what moves steadily, run by run; noise alone would not be called steady."
+    return Section("trend", "Trend over the runs", [Legend(signs), Panels(panels)], lead)
 
 
 def _guards(result: AuditResult, read: Section) -> Section:
     rows = [
         [
-            f"{one['constraint_check_type']} ({one['kind']})",
+            one["kind"] if one["kind"] != "settings" else "run",
+            wording.ABOUT_GUARDS[one["constraint_check_type"]],
             wording.SEVERITY[one["severity"]],
             f"{one['compared']:,}",
             "–" if one["value"] is None else f"{one['value']:,.4g}",
             "–" if one["threshold"] is None else f"{one['threshold']:,.4g}",
         ]
         for one in result.found["checks"]
-        if one["constraint_check_type"] in wording.GUARDS
+        if one["constraint_check_type"] in wording.ABOUT_GUARDS
     ]
-    head = ["guard", "result", "compared", "worst value", "first limit"]
-    return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=2), *read.blocks])
+    head = ["of", "guard", "result", "compared", "value", "first limit"]
+    return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=3), *read.blocks])
 
 
 def _end(result: AuditResult, ends: Mapping[str, Section]) -> list[Section]:
     provenance, limits = ends["provenance"], ends["limits"]
     return [
         replace(provenance, blocks=[Facts(wording.provenance(result)), *provenance.blocks]),
+        Section(
+            "terms",
+            "Checks and their limits",
+            [Grid(["check", "of what", "warns", "fails"], wording.limits(result), 2)],
+        ),
         Section("audit-limits", "What an audit says, and what it does not", [Points(wording.LIMITS)]),
         limits,
     ]

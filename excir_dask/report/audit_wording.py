@@ -12,17 +12,21 @@ if TYPE_CHECKING:
 
     from excir_dask.audit.result import AuditResult
 
+ABOUT_GUARDS = {
+    "rows_min": "rows", "rows_ratio_min": "rows over the baseline's, at least",
+    "rows_ratio_max": "rows over the baseline's, at most", "missing_rate": "rise of missing values",
+    "columns_new": "came", "columns_gone": "went", "settings": "settings that differ",
+}  # fmt: skip
+"""checks of the data behind the scores, in words"""
 TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "fail": "bad"}
 WORDS = {"ok": "✔ Passed.", "warn": "! Warning.", "fail": "✕ Failed."}
 SEVERITY = {"fail": "✕ fail", "warn": "! warn", "ok": "✔ ok"}
 NAMED = 4
 """names that the verdict mentions"""
-GUARDS = ("rows_min", "rows_ratio_min", "rows_ratio_max", "missing_rate", "columns_new", "columns_gone", "settings")
-"""checks of the data behind the scores"""
 LIMITS = (
     (
         "An audit says that something changed, not why.",
-        "The lake, the model and the world can all be the reason; look at the guards first.",
+        "The lake, the model and the world can all be the reason; look at what was read first.",
     ),
     (
         "A change counts only beyond its own uncertainty.",
@@ -101,17 +105,25 @@ def slope(part: pd.DataFrame) -> str:
     """How one score went from run to run."""
     row, last = part.iloc[0], part.iloc[-1]
     span = f"{row['cir']:.3f} → {last['cir']:.3f} over {_count(len(part), 'run')}"
+    jump = part[part["run"] == row["jumped"]]
+    if len(jump):
+        return f"{span}; another score since {when(jump)[0]}"
     if not row["steady"]:
         return span
-    way = "rises" if row["slope"] > 0 else "falls"
     # towards 0.5 from either side, or away from it
     fades = abs(last["cir"] - 0.5) < abs(row["cir"] - 0.5)
-    return f"{'fades' if fades else 'grows'} steadily: {span}, {way} by {abs(row['slope']):.4f} a run"
+    return f"{'fades' if fades else 'grows'} steadily: {span}, {row['slope']:+.4f} a run"
+
+
+def when(part: pd.DataFrame) -> list[str]:
+    """Dates of the windows, or of the runs where windows have none."""
+    dates = [date if isinstance(date, str) else None for date in part["date"]]
+    return [date or str(finished)[:10] for date, finished in zip(dates, part["finished"], strict=True)]
 
 
 def provenance(result: AuditResult) -> list[tuple[str, str]]:
     about = result.about
-    found = [
+    return [
         ("Audit", str(about["audit"])),
         ("Run", str(about["run"])),
         ("Compared with", str(about["baseline"]) if about["baseline"] else "nothing"),
@@ -119,28 +131,31 @@ def provenance(result: AuditResult) -> list[tuple[str, str]]:
         ("Size of the top", str(about["k"])),
         ("Chance of a false alarm, each check", f"{about['false_alarm']:g}"),
     ]
-    return [*found, *(("Limits", line) for line in _limits(about["limits"]))]
 
 
-def _limits(limits: dict[str, Any]) -> list[str]:
-    """A line for each check that is on, with what differs for single names."""
+def limits(result: AuditResult) -> list[list[str]]:
+    """By what the run was judged: a row for each check, and for each name with limits of its own."""
     found = []
-    for name, check in limits.items():
-        own = sum(len(check.get(kind, {})) for kind in ("features", "groups"))
-        said = [f"{level} {_level(name, check[level])}" for level in ("warn", "fail") if check[level] is not None]
-        text = f"{name}: {', '.join(said) or 'off'}"
-        found.append(text + (f"; {_count(own, 'limit')} for single names, in manifest.json" if own else ""))
+    for name, kind_of_check in CHECKS.items():
+        check = result.about["limits"][name]
+        found.append([name, kind_of_check.about, *(_level(name, check[level]) for level in ("warn", "fail"))])
+        for kind in ("features", "groups"):
+            for own in check.get(kind, []):
+                levels = [_level(name, own[level]) for level in ("warn", "fail")]
+                found.append([f"{name}: {own['name']}", f"the same for these {kind} alone", *levels])
     return found
 
 
-def _level(name: str, value: float) -> str:
+def _level(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
     if CHECKS[name].event:
-        return "when it happens"
-    return f"{'below' if CHECKS[name].least else 'above'} {value:g}"
+        return "if so"
+    return f"{'<' if CHECKS[name].least else '>'} {value:,g}"
 
 
 def _window(window: str | None, run: str) -> str:
-    return f"the baseline, {window or run}"
+    return f"the baseline {window or run}"
 
 
 def _count(number: int, noun: str) -> str:

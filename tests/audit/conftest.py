@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import dask
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from days import CONFIG, WEIGHTS, frame, write_day
+from days import CONFIG, FIRST, GROUPS, frame, write_day, write_drift
+
+from excir_dask.audit.baseline import set_baseline
+from excir_dask.audit.config import read_config
+from excir_dask.audit.run import AuditRun, audit
+from excir_dask.audit.store import open_store
 
 
 @pytest.fixture
@@ -17,7 +24,7 @@ def plant(tmp_path) -> Path:
     """A folder with a configuration, groups and two days without drift."""
     for number in (1, 2):
         write_day(tmp_path / "lake", number, frame(number))
-    (tmp_path / "groups.yaml").write_text("engine: [rpm, torque]\ncooling: [oil, water]\n")
+    (tmp_path / "groups.yaml").write_text(GROUPS)
     (tmp_path / "audit.yaml").write_text(CONFIG)
     return tmp_path
 
@@ -25,10 +32,32 @@ def plant(tmp_path) -> Path:
 @pytest.fixture
 def drifting(plant) -> Path:
     """The same with 14 days, and drift."""
-    for number in range(1, 15):
-        weights = WEIGHTS.copy()
-        weights[2:4] *= 1.0 - 0.035 * (number - 1)
-        if number >= 9:
-            weights[4] *= -1.0
-        write_day(plant / "lake", number, frame(100 + number, weights))
+    write_drift(plant / "lake")
     return plant
+
+
+class Audited(NamedTuple):
+    """A folder with 14 audited days."""
+
+    folder: Path
+    runs: dict[int, AuditRun]
+    """by day"""
+
+    def run_folder(self, day: int) -> Path:
+        return self.folder / "audits" / "runs" / str(self.runs[day].about["run"])
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory) -> Audited:
+    """All days with drift, audited against the first one; tests read it and change nothing."""
+    folder = tmp_path_factory.mktemp("audited")
+    write_drift(folder / "lake")
+    (folder / "groups.yaml").write_text(GROUPS)
+    (folder / "audit.yaml").write_text(CONFIG + "baseline: production\n")
+    config = read_config(folder / "audit.yaml")
+    with dask.config.set(scheduler="synchronous"):
+        runs = {1: audit(config, FIRST, baseline=False)}
+        set_baseline(open_store(config.results), "production", str(runs[1].about["run"]))
+        for day in range(2, 15):
+            runs[day] = audit(config, FIRST.replace(day=day))
+    return Audited(folder, runs)

@@ -2,7 +2,7 @@
 
 import configparser
 import json
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,29 +34,34 @@ def last(*arguments: object) -> tuple[int, dict]:
     return code, json.loads(lines[-1])
 
 
-def test_exit_codes_follow_the_worst_severity_that_counts(drifting):
-    config = drifting / "audit.yaml"
-    config.write_text(config.read_text() + "baseline: production\n")
-    assert last(config, "--date", "2026-09-01")[0] == 2
-    code, first = last(config, "--date", "2026-09-01", "--no-baseline")
-    assert (code, first["exit_code"], first["status"]) == (0, 0, "ok")
-    folder = first["runs"][0]["folder"]
-    assert run("baseline", "set", "production", folder)[0] == 0
-    assert json.loads(run("baseline", "list", config, "--json")[1][0])[0]["name"] == "production"
+def test_exit_codes_follow_the_worst_severity_that_counts(audited, tmp_path):
+    shutil.copytree(audited.folder, tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "audit.yaml"
     assert last(config, "--date", "2026-09-02")[0] == 0
-    code, ninth = last(config, "--date", "2026-09-09")
-    assert (code, ninth["status"]) == (1, "fail")
+    code, lines = run(config, "--date", "2026-09-09", "--json")
+    ninth = json.loads(lines[-1])
+    assert (code, ninth["exit_code"], ninth["status"], len(lines)) == (1, 1, "fail", 1)
     assert "speed" in {one["feature_name"] for one in ninth["runs"][0]["violations"]}
     assert last(config, "--date", "2026-09-09", "--fail-on", "never")[0] == 0
-    code, lines = run(config, "--date", "2026-09-09", "--json")
-    assert (code, len(lines)) == (1, 1)
     code, missing = last(config, "--date", "2030-01-01")
     assert (code, missing["exit_code"], missing["status"]) == (3, 3, "error")
     assert "does not exist" in missing["error"]
-    with locked(open_store(drifting / "audits"), "plant"):
+    with locked(open_store(tmp_path / "audits"), "plant"):
         assert last(config, "--date", "2026-09-02")[0] == 75
-    write_day(drifting / "lake", 2, frame(5, rows=600))
+    write_day(tmp_path / "lake", 2, frame(5, rows=600))
     assert last(config, "--date", "2026-09-02", "--fail-on", "warn")[0] == 1
+
+
+def test_a_baseline_is_set_before_it_is_used(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text() + "baseline: production\n")
+    code, found = last(config, "--date", "2026-09-01")
+    assert (code, found["runs"]) == (2, [])
+    assert "excir audit baseline set production" in found["error"]
+    code, first = last(config, "--date", "2026-09-01", "--no-baseline")
+    assert (code, first["exit_code"], first["status"]) == (0, 0, "ok")
+    assert run("baseline", "set", "production", first["runs"][0]["folder"])[0] == 0
+    assert json.loads(run("baseline", "list", config, "--json")[1][0])[0]["name"] == "production"
 
 
 def test_a_backfill_goes_on_after_a_bad_day(plant):
@@ -66,22 +71,26 @@ def test_a_backfill_goes_on_after_a_bad_day(plant):
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
 
 
-def test_history_prints_runs_and_trends_and_plots_them(plant, tmp_path):
-    last(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-02")
-    results = plant / "audits"
+def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
+    results = audited.folder / "audits"
     code, lines = run("history", results)
-    assert (code, len(lines)) == (0, 3)
-    code, lines = run("history", plant / "audit.yaml", "--group", "cooling", "--plot", tmp_path / "trend.png")
+    assert (code, len(lines)) == (0, 15)
+    trend = ["--group", "cooling", "--plot", tmp_path / "trend.png"]
+    code, lines = run("history", audited.folder / "audit.yaml", *trend)
     assert lines[0] == "group cooling of pred"
-    assert [line[:10] for line in lines[2:]] == ["2026-09-01", "2026-09-02"]
+    assert [line[:10] for line in lines[2:]] == [f"2026-09-{day:02d}" for day in range(1, 15)]
     assert (tmp_path / "trend.png").stat().st_size > 5000
-    assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 2
+    assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 14
     assert run("history", results, "--feature", "rmp")[0] == 2
     assert run("history", results, "--feature", "rpm", "--audit", "other")[0] == 2
-    runs = sorted(os.listdir(results / "runs"))
-    code, lines = run("compare", results / "runs" / runs[0], results / "runs" / runs[1])
+
+
+def test_any_two_runs_can_be_compared(audited):
+    assert run("compare", audited.run_folder(3), audited.run_folder(12))[0] == 0
+    names = [audited.runs[day].about["run"] for day in (12, 1)]
+    code, lines = run("compare", *names, "--results", audited.folder / "audits", "--json")
     assert code == 0
-    assert run("compare", *runs, "--results", results, "--json")[0] == 0
+    assert json.loads(lines[0])
 
 
 def test_validate_says_what_is_wrong(plant):

@@ -1,23 +1,27 @@
 """An audit from end to end: drift is found on its day, runs are kept whole, and nothing a hook does loses them."""
 
 import json
+import shutil
 import sys
 from datetime import date
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
+from click.testing import CliRunner
 from days import FIRST, frame, write_day
 
 from excir_dask import Explanation
 from excir_dask.audit import history
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
+from excir_dask.audit.limits import CHECKS
+from excir_dask.audit.result import AuditResult
 from excir_dask.audit.run import audit
+from excir_dask.audit.slopes import slopes
 from excir_dask.audit.store import open_store
+from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
+from excir_dask.report import audit_page
 
 pytestmark = pytest.mark.usefixtures("synchronous")
 
@@ -28,27 +32,25 @@ def configured(plant, extra=""):
     return read_config(path)
 
 
-def test_planted_drift_is_found_on_its_day_and_the_trend_shows_the_rest(drifting):
-    config = configured(drifting, "baseline: production\n")
-    store = open_store(config.results)
-    first = audit(config, FIRST, baseline=False)
-    set_baseline(store, "production", first.about["run"])
-    status = {1: first.status}
-    for number in range(2, 15):
-        done = audit(config, FIRST.replace(day=number))
-        status[number] = done.status
-        if number == 9:
-            fails = {one["feature_name"] for one in done.violations if one["severity"] == "fail"}
-            assert "speed" in fails
-            assert {one["baseline"] for one in done.violations} == {first.about["run"]}
-    assert [number for number, one in status.items() if one == "fail"] == list(range(9, 15))
-    (trend,) = [part for _, part in history.trend(store, "cooling").groupby("kind")]
+def test_planted_drift_is_found_on_its_day_and_the_trend_shows_the_rest(audited):
+    first = audited.runs[1].about["run"]
+    assert [day for day, run in audited.runs.items() if run.status == "fail"] == list(range(9, 15))
+    ninth = audited.runs[9].violations
+    assert {one["feature_name"] for one in ninth if one["severity"] == "fail"} == {"speed"}
+    assert {one["baseline"] for one in ninth} == {first}
+    (trend,) = [part for _, part in history.trend(open_store(audited.folder / "audits"), "cooling").groupby("kind")]
     assert len(trend) == 14
     assert list(trend["date"]) == sorted(trend["date"])
-    days = np.arange(14) - 6.5
-    slope = np.sum(days * trend["cir"]) / np.sum(days**2)
-    error = np.sqrt(np.sum((days * trend["error"]) ** 2)) / np.sum(days**2)
-    assert slope < -4 * error
+    (slope,) = slopes(trend, 0.001).to_dict("records")
+    assert slope["steady"]
+    assert slope["slope"] < -4 * slope["slope_error"]
+
+
+def test_the_report_of_the_last_day_shows_the_group_that_fades(audited):
+    trend = AuditResult.load(audited.run_folder(14)).trend.drop_duplicates(["kind", "name"]).set_index("name")
+    assert trend["steady"]["cooling"]
+    assert (trend["steady"]["speed"], trend["jumped"]["speed"]) == (False, audited.runs[9].about["run"])
+    assert "fades steadily" in (audited.run_folder(14) / "report.html").read_text()
 
 
 def test_a_baseline_stays_where_it_was_set(plant):
@@ -85,7 +87,7 @@ def test_a_run_is_kept_whole_and_later_changes_are_noticed(plant):
     names = {path.name for path in folder.iterdir()}
     assert {"explanation.json", "features.parquet", "groups.parquet", "violations.json", "junit.xml"} < names
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert set(manifest["files"]) == names - {"manifest.json"}
+    assert set(manifest["files"]) == names - {"manifest.json", "report.html"}
     assert manifest["audit"]["run"] == done.about["run"]
     assert Explanation.load(folder).top(1)["feature"].tolist() == ["rpm"]
     (folder / "violations.json").write_text("{}")
@@ -93,24 +95,40 @@ def test_a_run_is_kept_whole_and_later_changes_are_noticed(plant):
         open_store(plant / "audits").load(done.about["run"])
 
 
-def test_a_page_is_part_of_the_run_where_the_package_can_draw_it(plant, monkeypatch):
-    name = "excir_dask.report.audit_page"
-    page = ModuleType(name)
-    page.__spec__ = ModuleSpec(name, None)
-    page.audit_report = lambda now, was, found: f"<p>{found['status']} {was is None} {len(now.features)}"
-    monkeypatch.setitem(sys.modules, name, page)
-    folder = plant / "audits" / "runs" / audit(configured(plant), FIRST).about["run"]
-    assert (folder / "report.html").read_text() == "<p>ok True 8"
-    assert "report.html" in json.loads((folder / "manifest.json").read_text())["files"]
+def test_a_run_has_its_report_and_it_can_be_made_again(audited, tmp_path):
+    folder = shutil.copytree(audited.run_folder(9), tmp_path / "run")
+    text = (folder / "report.html").read_text()
+    assert "✕ Failed." in text
+    (folder / "report.html").unlink()
+    assert CliRunner().invoke(excir, ["report", str(folder)]).exit_code == 0
+    assert (folder / "report.html").read_text() == text
 
 
-def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(drifting):
-    config = configured(drifting, "baseline: previous\n")
-    audit(config, date(2026, 9, 8))
-    done = audit(config, date(2026, 9, 9))
-    suite = ElementTree.parse(drifting / "audits" / "runs" / done.about["run"] / "junit.xml").getroot()
+def test_a_report_that_fails_does_not_cost_the_run(plant, monkeypatch):
+    monkeypatch.setattr(audit_page, "page", lambda result: 1 / 0)
+    with pytest.warns(UserWarning, match=r"report.html was not written \(ZeroDivisionError"):
+        done = audit(configured(plant), FIRST)
+    assert open_store(plant / "audits").runs() == [done.about["run"]]
+
+
+def test_the_manifest_says_by_what_a_run_was_judged(plant):
+    config = configured(plant, "k: 3\nchecks: {score_shift: {fail: 0.3, features: {rpm: off}}, left_top: fail}\n")
+    done = audit(config, FIRST)
+    manifest = json.loads((plant / "audits" / "runs" / done.about["run"] / "manifest.json").read_text())
+    judged = manifest["audit"]
+    assert (judged["k"], judged["false_alarm"]) == (3, 0.001)
+    assert set(judged["limits"]) == set(CHECKS)
+    assert judged["limits"]["score_shift"] == {
+        "warn": None, "fail": 0.3, "features": [{"name": "rpm", "warn": None, "fail": None}],
+    }  # fmt: skip
+    assert judged["limits"]["left_top"] == {"warn": None, "fail": 0.0}
+    assert judged["limits"]["ndcg_min"] == {"warn": 0.9, "fail": 0.8}
+
+
+def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audited):
+    suite = ElementTree.parse(audited.run_folder(9) / "junit.xml").getroot()
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
-    assert int(suite.get("tests")) == len(suite) == done.about["checks"]
+    assert int(suite.get("tests")) == len(suite) == audited.runs[9].about["checks"]
     assert int(suite.get("failures")) == len(failed)
     assert "sign_flip features of pred" in failed
 

@@ -1,4 +1,4 @@
-"""Explanations and sweeps for the tests of reports."""
+"""Explanations, sweeps and audits for the tests of reports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import numpy as np
 import pandas as pd
 
 from excir_dask import Explanation, Sweep, explain, sweep
+from excir_dask.audit.config import Config
+from excir_dask.audit.history import rows_of
+from excir_dask.audit.limits import read_checks
+from excir_dask.audit.result import AuditResult
+from excir_dask.audit.run import Target, judge
 
 NASTY = '</script><script>alert("x")</script><b>&'
 FORMULA = "$$x^2$$"
@@ -39,7 +44,8 @@ def large(features: int = 10_000, outputs: int = 1) -> Explanation:
                 "missing": rng.integers(0, 10**5, features), "n_eff": rng.random(features) * 1e6,
                 "center": rng.standard_normal(features), "q25": rng.standard_normal(features),
                 "q75": rng.standard_normal(features), "scale": 1.0, "numerator": 0.0, "denominator": 1.0,
-                "center_bound": 0.0, "flag": np.where(rng.random(features) < 0.1, "low support", ""),
+                "center_bound": 0.0, "center_jump": 0.0,
+                "flag": np.where(rng.random(features) < 0.1, "low support", ""),
             }
         )  # fmt: skip
         table = table.sort_values("strength", ascending=False, kind="stable")
@@ -56,3 +62,40 @@ def swept() -> Sweep:
     frame = pd.DataFrame(X, columns=[f"f{j:02d}" for j in range(12)]).assign(y=X @ np.arange(12.0, 0.0, -1.0))
     groups = {"<b>": ["f00", "f01"], "b": ["f05", "f06"], "c": ["f09", "f10"]}
     return sweep(frame, output="y", groups=groups, fractions=[0.2, 0.5], seeds=2, k=3, target_jaccard=0.5)
+
+
+def audited(days: int = 8, flipped: bool = True) -> AuditResult:
+    """The last of some days: one feature's effect has flipped, one group fades, names try to break the page."""
+    rng = np.random.default_rng(0)
+    names = [NASTY, FORMULA, "oil", "water", "speed", "wind"]
+    explanations = []
+    for day in range(days):
+        X = rng.standard_normal((1200, len(names)))
+        fading, turned = 1.0 - 0.08 * day, -1.0 if flipped and day == days - 1 else 1.0
+        y = X @ np.array([1.5, -1.0, fading, fading, 1.2 * turned, 0.2])
+        frame = pd.DataFrame(X, columns=names).assign(y=y, z=X[:, 0] - X[:, 4])
+        groups = {"<i>pair": [NASTY, FORMULA], "cooling": ["oil", "water"]}
+        explanations.append(explain(frame, output=["y", "z"], groups=groups))
+    return _judged(explanations)
+
+
+def large_audit(features: int = 10_000) -> AuditResult:
+    """Many features, of which very many changed."""
+    now = large(features)
+    was = replace(now, features=now.features.assign(cir=1 - now.features["cir"]))
+    return _judged([was, now])
+
+
+def _judged(explanations: list[Explanation]) -> AuditResult:
+    """The last of some explanations, against the first."""
+    checks = read_checks({"score_shift": {"warn": 0.05, "fail": 0.15, "features": {NASTY: "off"}}})
+    config = Config(name="plant", lake="lake", results="audits", output="y", model_name="y", checks=checks)
+    past, results, first = [], [], None
+    for day, now in enumerate(explanations, 1):
+        target = Target("lake", f"date=2026-09-{day:02d}", f"2026-09-{day:02d}", "plant")
+        was = explanations[0] if first else None
+        run, result, _ = judge(config, target, now, was, first, pd.concat(past) if past else None)
+        first = first or run["run"]
+        past.append(rows_of(run, now))
+        results.append(result)
+    return results[-1]

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine; apt-get install chromium"),
 ]
 
-KINDS = ("explanation", "sweep", "large")
+KINDS = ("explanation", "sweep", "audit", "large", "large_audit")
 GROUND = """(() => {
   const inside = (e) => [e, ...(e.shadowRoot ? below(e.shadowRoot) : [])];
   const below = (node) => [...node.querySelectorAll("*")].flatMap(inside);
@@ -36,7 +36,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[driver.Browser
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
-    results = {"explanation": makers.small(), "sweep": makers.swept(), "large": makers.large()}
+    results = {
+        "explanation": makers.small(),
+        "sweep": makers.swept(),
+        "audit": makers.audited(),
+        "large": makers.large(),
+        "large_audit": makers.large_audit(),
+    }
     return {kind: result.report(folder / f"{kind}.html") for kind, result in results.items()}
 
 
@@ -77,8 +83,9 @@ def test_every_report_opens_without_a_complaint_in_light_and_dark(
     assert pictures[0] != pictures[1]
 
 
-def test_search_finds_by_typing(browser: driver.Browser, files: dict[str, Path]) -> None:
-    page = browser.open(files["large"])
+@pytest.mark.parametrize("kind", ["large", "large_audit"])
+def test_search_finds_by_typing(browser: driver.Browser, files: dict[str, Path], kind: str) -> None:
+    page = browser.open(files[kind])
     assert len(names(page)) == 50
     page.press("/", "/")
     assert page.run("document.activeElement.type") == "search"
@@ -93,17 +100,18 @@ def test_search_finds_by_typing(browser: driver.Browser, files: dict[str, Path])
     assert page.complaints() == []
 
 
-def test_sorting_by_mouse_and_by_keyboard(browser: driver.Browser, files: dict[str, Path]) -> None:
-    page = browser.open(files["large"])
+@pytest.mark.parametrize("kind", ["large", "large_audit"])
+def test_sorting_by_mouse_and_by_keyboard(browser: driver.Browser, files: dict[str, Path], kind: str) -> None:
+    page = browser.open(files[kind])
     assert numbers(page, "rank") == list(range(1, 51))
     page.click(head("3"))
     shown = numbers(page, "CIR")
     assert shown == sorted(shown, reverse=True)
-    assert page.run("document.querySelector('th:nth-child(3)').getAttribute('aria-sort')") == "descending"
+    assert page.run("document.querySelector('.rows th:nth-child(3)').getAttribute('aria-sort')") == "descending"
     page.press("Enter", "\r")  # the button that was clicked has the focus
     shown = numbers(page, "CIR")
     assert shown == sorted(shown)
-    assert page.run("document.querySelector('th:nth-child(3)').getAttribute('aria-sort')") == "ascending"
+    assert page.run("document.querySelector('.rows th:nth-child(3)').getAttribute('aria-sort')") == "ascending"
     assert page.run("document.querySelectorAll('[aria-sort=ascending]').length") == 1
     page.click(head("1"))
     assert names(page)[0] == "sensor_00000_temperature_mean"
@@ -121,8 +129,9 @@ def test_pages_and_filters(browser: driver.Browser, files: dict[str, Path]) -> N
     assert "found of 10,000" in page.run("document.querySelector('.status').textContent")
 
 
-def test_names_are_text_and_never_markup(browser: driver.Browser, files: dict[str, Path]) -> None:
-    page = browser.open(files["explanation"])
+@pytest.mark.parametrize("kind", ["explanation", "audit"])
+def test_names_are_text_and_never_markup(browser: driver.Browser, files: dict[str, Path], kind: str) -> None:
+    page = browser.open(files[kind])
     assert makers.NASTY in names(page)
     assert makers.FORMULA in names(page)
     assert page.run("document.querySelectorAll('main b, main script:not([type])').length") == 0
@@ -148,7 +157,10 @@ def test_the_first_key_goes_to_the_skip_link(browser: driver.Browser, files: dic
     page.wait("document.activeElement.id === 'content'")
 
 
-def test_a_report_prints_on_a_few_pages(browser: driver.Browser, files: dict[str, Path], tmp_path: Path) -> None:
-    printed = browser.open(files["large"]).pdf(tmp_path / "report.pdf").read_bytes()
+@pytest.mark.parametrize("kind", ["large", "audit"])
+def test_a_report_prints_on_a_few_pages(
+    browser: driver.Browser, files: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    printed = browser.open(files[kind]).pdf(tmp_path / "report.pdf").read_bytes()
     pages = printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type /Page/")
     assert 2 <= pages <= 12

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from excir_dask import Explanation, Sweep
+from excir_dask.audit.result import AuditResult
 from excir_dask.cli import excir
 from excir_dask.errors import UsageError
 from excir_dask.report import explanation_page, page
@@ -52,7 +53,12 @@ def sweep() -> Sweep:
     return makers.swept()
 
 
-@pytest.fixture(scope="module", params=["explanation", "sweep"])
+@pytest.fixture(scope="module")
+def audit() -> AuditResult:
+    return makers.audited()
+
+
+@pytest.fixture(scope="module", params=["explanation", "sweep", "audit"])
 def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     result = request.getfixturevalue(request.param)
     return result.report(tmp_path_factory.mktemp("out") / "report.html").read_text(encoding="utf-8")
@@ -90,8 +96,9 @@ def test_beyond_its_size_a_page_holds_the_first_features_and_says_so(tmp_path: P
     assert 1000 < int(found[1].replace(",", "")) < 10_000
 
 
-def test_names_are_escaped_everywhere(explanation: Explanation, tmp_path: Path) -> None:
-    text = explanation.report(tmp_path / "r.html").read_text()
+@pytest.mark.parametrize("kind", ["explanation", "audit"])
+def test_names_are_escaped_everywhere(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    text = request.getfixturevalue(kind).report(tmp_path / "r.html").read_text()
     assert makers.NASTY not in text
     assert "<i>pair" not in text
     assert not [tag for tag, _ in Outline(text).found if tag == "b"]
@@ -140,8 +147,10 @@ def test_no_row_of_the_lake_is_in_a_report() -> None:
     assert len(rows.content["columns"][0]["values"]) == 50
 
 
-def test_the_same_result_gives_the_same_bytes(explanation: Explanation, sweep: Sweep, tmp_path: Path) -> None:
-    for result in (explanation, sweep):
+def test_the_same_result_gives_the_same_bytes(
+    explanation: Explanation, sweep: Sweep, audit: AuditResult, tmp_path: Path
+) -> None:
+    for result in (explanation, sweep, audit):
         one, two = result.report(tmp_path / "one.html"), result.report(tmp_path / "two.html")
         assert one.read_bytes() == two.read_bytes()
 
