@@ -1,6 +1,5 @@
 """The command as a scheduler calls it: its last line, its exit codes, and the files that schedule it."""
 
-import configparser
 import json
 import shutil
 import subprocess
@@ -8,11 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from days import frame, write_day
 
-from excir_dask.audit.config import read_config
 from excir_dask.audit.lock import locked
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
@@ -108,24 +105,3 @@ def test_the_job_ends_with_the_codes_of_the_command(plant):
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["exit_code"] == 3
     assert done.stderr.startswith("excir: ")
-
-
-def test_the_example_configuration_is_one():
-    config = read_config(JOBS / "audit.yaml")
-    assert config.checks["score_shift"].of("features", "sensor_7").fail == 0.2
-
-
-def test_schedules_retry_what_may_pass_and_nothing_else():
-    job = yaml.safe_load((JOBS / "schedule" / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]
-    (rule,) = job["podFailurePolicy"]["rules"]
-    assert rule["onExitCodes"]["values"] == [1, 2, 3]
-    service = configparser.ConfigParser()
-    service.read(JOBS / "schedule" / "excir-audit.service")
-    assert service["Service"]["RestartPreventExitStatus"] == "1 2 3"
-    timer = configparser.ConfigParser()
-    timer.read(JOBS / "schedule" / "excir-audit.timer")
-    assert timer["Timer"]["Persistent"] == "true"
-    dag = (JOBS / "schedule" / "airflow_dag.py").read_text()
-    compile(dag, "airflow_dag.py", "exec")
-    for text in (dag, (JOBS / "schedule" / "excir-audit.cron").read_text(), json.dumps(job)):
-        assert "audit.yaml" in text
