@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def audit() -> None:
     excir audit compare audits/runs/A audits/runs/B
 
     Exits with 0 (done), 1 (a check failed), 2 (configuration), 3 (lake or model) or 75 (try again later). The last
-    line of standard output is JSON.
+    line of standard output is JSON, unless it is a terminal.
     """
 
 
@@ -111,7 +112,7 @@ def run(
                 if not as_json:
                     click.echo(words.summary(found.about, found.violations))
     except (ExcirError, OSError) as error:  # the group says what it is and ends with the code
-        click.echo(_line(name, "error", getattr(error, "exit_code", 75), done, str(error)))
+        _say(as_json, name, "error", getattr(error, "exit_code", 75), done, str(error))
         raise
     status = next((level for level in ("error", "fail", "warn") if any(one["status"] == level for one in done)), "ok")
     failing = {"fail": ("fail",), "warn": ("fail", "warn"), "never": ()}[fail_on]
@@ -119,7 +120,9 @@ def run(
         code = 3
     elif any(one["status"] in failing for one in done):
         code = 1
-    click.echo(_line(name, status, code, done))
+    if backfill and not as_json:
+        click.echo(words.tally([one["status"] for one in done]))
+    _say(as_json, name, status, code, done)
     ctx.exit(code)
 
 
@@ -142,7 +145,8 @@ def validate(ctx: click.Context, config: str, day: str | None, keys: Sequence[tu
     else:
         for problem in problems:
             click.echo(f"excir: {problem}", err=True)
-        click.echo(f"{config}: {len(problems)} problems" if problems else f"{config} is fine")
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        click.echo(f"{config}: {count}" if problems else f"{config} is fine")
     ctx.exit(code)
 
 
@@ -207,6 +211,8 @@ def history(
             raise UsageError("--plot draws a trend; add --feature NAME or --group NAME")
         table = kept.runs(store, model)
         table = table if name_of_audit is None else table[table["audit"] == name_of_audit]
+        if len(table) == 0:
+            raise UsageError(f"{store.name} has no such runs; name the folder that is called results in an audit")
     else:
         kind = "features" if feature else "groups"
         table = kept.trend(store, name, audit=name_of_audit, model=model, output=output, kind=kind)
@@ -254,9 +260,13 @@ def _days(config: Config, day: str | None, backfill: tuple[str, str] | None) -> 
     return [read_date(day)]
 
 
-def _line(name: str, status: str, code: int, runs: list[dict[str, Any]], error: str | None = None) -> str:
-    content = {"audit": name, "status": status, "exit_code": code, "runs": runs}
-    return json.dumps(content if error is None else {**content, "error": error}, allow_nan=False)
+def _say(
+    asked_for: bool, name: str, status: str, code: int, runs: list[dict[str, Any]], error: str | None = None
+) -> None:
+    """The line of JSON that an audit ends with; at a terminal somebody reads, and sees it only when asked for."""
+    if asked_for or not sys.stdout.isatty():
+        content = {"audit": name, "status": status, "exit_code": code, "runs": runs}
+        click.echo(json.dumps(content if error is None else {**content, "error": error}, allow_nan=False))
 
 
 def _store(results: str) -> Store:

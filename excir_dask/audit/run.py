@@ -8,6 +8,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from excir_dask.audit.scores import all_pairs
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
-from excir_dask.audit.window import below
+from excir_dask.audit.window import below, check_there
 from excir_dask.errors import ExcirError
 from excir_dask.explanation import Explanation
 
@@ -135,6 +136,7 @@ def _made(
     from excir_dask.explain import explain
 
     was = None if against is None else store.load(against)
+    check_window(config, target)
     now = explain(target.lake, **asked(config), **config.arguments, **where)
     past = history.recent(store, config.model_name, target.series, target.date, PAST)
     run, result, checked = judge(config, target, now, was, against, past)
@@ -169,6 +171,13 @@ def judge(
         trend=trends(past, run, now, [one.of for one in ordered(checked)], config.false_alarm),
     )
     return run, result, checked
+
+
+def check_window(config: Config, target: Target) -> None:
+    """Refuse a window that the lake has not; that the lake cannot be reached is for its reader to say."""
+    if target.window is not None:
+        with suppress(OSError):
+            check_there(config.lake, target.window, config.arguments.get("storage_options"))
 
 
 def asked(config: Config) -> dict[str, Any]:

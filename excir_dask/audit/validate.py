@@ -11,7 +11,7 @@ from typing import Any
 
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.config import PREVIOUS, Config
-from excir_dask.audit.run import Target, asked, target_of
+from excir_dask.audit.run import Target, asked, check_window, target_of
 from excir_dask.audit.store import Store, open_store
 from excir_dask.errors import ExcirError, LakeError, UsageError, nearest
 from excir_dask.grouping import Groups
@@ -50,6 +50,7 @@ def _inputs(config: Config, target: Target) -> tuple[list[str], Groups]:
     """Names of features and groups, when lake, output or model and groups fit each other."""
     from excir_dask.explain import understood
 
+    check_window(config, target)
     # wrong choices are told by themselves: they must not hide what is wrong with the lake
     choices = {name: value for name, value in config.arguments.items() if name in CHOICES and value in CHOICES[name]}
     others = {name: value for name, value in config.arguments.items() if name not in CHOICES}

@@ -7,8 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
-from excir_dask.errors import UsageError, nearest
+from pyarrow import fs
+
+from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.lake.stores import filesystem_of
+from excir_dask.lake.troubles import public
 
 _FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _DATE = ("date", "year", "month", "day")
@@ -53,6 +58,19 @@ class Window:
             if not value or value in (".", "..") or "/" in value:
                 raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")
         return _FIELD.sub(lambda match: known[match.group(1)], self.template)
+
+
+def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Say which windows a lake has, if it has not the one that is asked for."""
+    filesystem, path = filesystem_of(below(lake, window), storage_options)
+    if any(mark in window for mark in "*?[") or filesystem.get_file_info(path).type != fs.FileType.NotFound:
+        return
+    around = fs.FileSelector(posixpath.dirname(path), allow_not_found=True)
+    names = sorted(info.base_name for info in filesystem.get_file_info(around) if info.base_name[:1] not in ("_", "."))
+    others = f"the last one there is {names[-1]}" if names else f"there is nothing in {posixpath.dirname(path)} at all"
+    raise LakeError(
+        f"the lake {public(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
+    )
 
 
 def below(place: str, *parts: str) -> str:

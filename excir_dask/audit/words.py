@@ -51,10 +51,21 @@ def setting(name: str, was: Any, now: Any) -> str:
     return f"{name} was {was} in the baseline and is {now}; scores may differ for that reason alone"
 
 
+def tally(statuses: Sequence[str]) -> str:
+    """How many windows of a backfill ended how.
+
+    >>> tally(["ok", "fail", "ok"])
+    '3 windows: 2 ok, 1 fail'
+    """
+    counts = [f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses)]
+    return f"{len(statuses)} windows: {', '.join(counts)}"
+
+
 def summary(run: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> str:
     """A run as people read it."""
     against = f"against {run['baseline']}" if run["baseline"] else "without a baseline"
-    lines = [f"{MARKS[run['status']]:<5} {run['window'] or run['audit']}: {run['checks']} checks {against}"]
+    checks = f"{run['checks']} check{'' if run['checks'] == 1 else 's'}"
+    lines = [f"{MARKS[run['status']]:<5} {run['window'] or run['audit']}: {checks} {against}"]
     lines += [
         f"  {MARKS[one['severity']]:<5} {one['constraint_check_type']}: {one['description']}" for one in violations
     ]

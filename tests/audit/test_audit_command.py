@@ -42,7 +42,7 @@ def test_exit_codes_follow_the_worst_severity_that_counts(audited, tmp_path):
     assert last(config, "--date", "2026-09-09", "--fail-on", "never")[0] == 0
     code, missing = last(config, "--date", "2030-01-01")
     assert (code, missing["exit_code"], missing["status"]) == (3, 3, "error")
-    assert "does not exist" in missing["error"]
+    assert "has no date=2030-01-01: the last one there is date=2026-09-14" in missing["error"]
     with locked(open_store(tmp_path / "audits"), "plant"):
         assert last(config, "--date", "2026-09-02")[0] == 75
     write_day(tmp_path / "lake", 2, frame(5, rows=600))
@@ -66,6 +66,7 @@ def test_a_backfill_goes_on_after_a_bad_day(plant):
     code, found = last(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
     assert code == 3
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
+    assert run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-02")[1][-2] == "2 windows: 2 ok"
 
 
 def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
@@ -80,6 +81,7 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
     assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 14
     assert run("history", results, "--feature", "rmp")[0] == 2
     assert run("history", results, "--feature", "rpm", "--audit", "other")[0] == 2
+    assert run("history", tmp_path)[0] == 2
 
 
 def test_any_two_runs_can_be_compared(audited):
