@@ -36,7 +36,7 @@ TREND = 150
 """pixels of the chart of a trend"""
 LEAST_RANGE = 0.1
 """of CIR that such a chart spans: noise is not blown up to a drama"""
-NAMED_RUNS = 4
+NAMED_RUNS = 3
 """dates under such a chart"""
 
 

@@ -16,9 +16,9 @@ from excir_dask.report.page import require, write
 if TYPE_CHECKING:
     from excir_dask.audit.result import AuditResult
 
-SAID = 8
+SAID = 5
 """violations that are also said in words"""
-SHOWN = 100
+SHOWN = 30
 """violations on the page; violations.json has all of them"""
 MOVED = 15
 """names of a chart of what changed"""
@@ -63,12 +63,11 @@ def _violations(result: AuditResult) -> Section | None:
     about = result.about
     if not found:
         return None
+    several = result.explanation.outputs["output"].nunique() > 1
     rows = [
         [
-            one["feature_name"] if one["feature_name"] != "*" else f"all {one['kind']}",
-            wording.SEVERITY[one["severity"]],
+            f"{wording.SEVERITY[one['severity']]}: {_what(one, several)}",
             one["constraint_check_type"],
-            one["output"] if one["output"] != "*" else "all",
             _figure(one["baseline_value"], one),
             _figure(one["run_value"], one),
             _figure(one["value"], one),
@@ -77,9 +76,9 @@ def _violations(result: AuditResult) -> Section | None:
         ]
         for one in found[:SHOWN]
     ]
-    head = ["what", "severity", "check", "output", "baseline", "this run", "value", "limit", "uncertainty"]
+    head = ["what", "check", "baseline", "this run", "value", "limit", "uncertainty"]
     said = [(f"{wording.SEVERITY[one['severity']]}:", f"{one['description']}.") for one in found[:SAID]]
-    blocks: list[Block] = [Points(said), Grid(head, rows, words=4)]
+    blocks: list[Block] = [Points(said), Grid(head, rows, words=2)]
     if len(found) > SHOWN:
         blocks.append(Words([f"The first {SHOWN} of {len(found):,}; violations.json has all of them."]))
     blocks.append(
@@ -92,6 +91,11 @@ def _violations(result: AuditResult) -> Section | None:
         )
     )
     return Section("violations", "What is beyond its limits", blocks, "Failures first.")
+
+
+def _what(violation: Mapping[str, Any], several: bool) -> str:
+    name = violation["feature_name"] if violation["feature_name"] != "*" else f"all {violation['kind']}"
+    return f"{name} of {violation['output']}" if several and violation["output"] != "*" else str(name)
 
 
 def _figure(value: float | None, of: Mapping[str, Any]) -> str:

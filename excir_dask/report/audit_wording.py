@@ -56,7 +56,7 @@ def verdict(result: AuditResult) -> Verdict:
         return Verdict(said, TONES[status], WORDS[status])
     worst = [one for one in found if one["severity"] == status]
     names = list(dict.fromkeys(_about(one) for one in worst))
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     counts = [
         _count(number, word)
         for severity, word in (("fail", "failure"), ("warn", "warning"))
@@ -86,7 +86,7 @@ def cards(result: AuditResult) -> list[tuple[str, str, str]]:
     counted = int((changes["shift"].abs() > changes["reach"]).sum())
     steady = result.trend.drop_duplicates(["output", "kind", "name"])["steady"].sum()
     cards = [
-        (f"{failures}", "failures", f"and {_count(len(found) - failures, 'warning')}"),
+        (f"{failures:,}", "failures", f"and {_count(len(found) - failures, 'warning')}"),
         (f"{about['checks']}", "checks", "of features, groups and guards"),
         (f"{about['rows']:,}", "rows in the window", "all of them" if _all_rows(result) else "a sample was read"),
     ]
