@@ -132,6 +132,19 @@ def test_the_noise_floor_falls_with_the_errors():
     assert floors[0] > floors[1] > floors[2]
 
 
+def test_a_centre_that_jumps_is_no_drift():
+    """A quarter of a 0/1 column is ones, so that its upper quartile is 0 on some days and 1 on others."""
+    runs = []
+    for seed in range(12):
+        table = frame(seed, rows=800)
+        ones = np.random.default_rng(1000 + seed).random(800) < 0.25
+        runs.append(explained(table.assign(switch=ones.astype(float), pred=table["pred"] + ones)))
+    centres = {float(run.features.set_index("feature")["center"]["switch"]) for run in runs}
+    assert centres >= {0.0, 0.5}
+    for now in runs[1:]:
+        assert not [key for key in found(now, runs[0]) if key[2] == "switch"]
+
+
 @pytest.mark.slow
 def test_of_200_days_without_drift_at_most_two_percent_fail():
     runs = [explained(frame(seed, rows=300)) for seed in range(201)]

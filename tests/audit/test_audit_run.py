@@ -4,6 +4,8 @@ import json
 import shutil
 import sys
 from datetime import date
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from xml.etree import ElementTree
 
 import pytest
@@ -151,6 +153,30 @@ def test_a_command_gets_the_json_of_a_failure(drifting):
     assert json.loads((drifting / "told.json").read_text())["status"] == "error"
 
 
+def test_a_webhook_gets_the_json(plant, monkeypatch):
+    told = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_POST(self):
+            told.append((self.headers["Content-Type"], self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Listener) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        monkeypatch.setenv("EXCIR_TOLD", f"http://127.0.0.1:{server.server_port}/secret-path")
+        done = audit(configured(plant, "hooks: {webhook: $EXCIR_TOLD, when: [ok]}\n"), FIRST)
+        thread.join()
+    ((kind, body),) = told
+    assert (kind, json.loads(body)["run"]) == ("application/json", done.about["run"])
+    assert [one["ok"] for one in done.hooks] == [True]
+    assert "secret-path" not in json.dumps(done.to_dict())
+
+
 @pytest.mark.parametrize(
     ("hook", "detail"),
     [
@@ -179,3 +205,12 @@ def test_keys_make_series_of_their_own(plant):
     done = audit(read_config(path), FIRST, {"region": "eu"})
     assert done.about["audit"] == "plant,region=eu"
     assert done.about["window"] == "region=eu/date=2026-09-01"
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_cluster_gives_the_same_bytes(plant):
+    (plant / "here.yaml").write_text("kind: local\nworkers: 1\noptions: {threads_per_worker: 1}\n")
+    runs = [audit(configured(plant), FIRST), audit(configured(plant, "cluster: here.yaml\n"), FIRST)]
+    folders = [plant / "audits" / "runs" / run.about["run"] for run in runs]
+    assert len({(folder / "explanation.json").read_bytes() for folder in folders}) == 1

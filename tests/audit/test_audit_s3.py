@@ -10,6 +10,7 @@ from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
 from excir_dask.audit.store import open_store, split_run
 
+SECRET = "hush-hush-4711"
 moto_server = pytest.importorskip("moto.server")
 pytestmark = pytest.mark.usefixtures("synchronous")
 
@@ -50,7 +51,8 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
     text = text.replace("results: audits", f"results: s3://store/audits-{by}{query}") + "baseline: production\n"
     if by == "fsspec":
         pytest.importorskip("s3fs")
-        text += f"explain: {{storage_options: {{client_kwargs: {{endpoint_url: 'http://127.0.0.1:{port}'}}}}}}\n"
+        keys = f"key: someone, secret: {SECRET}, client_kwargs: {{endpoint_url: 'http://127.0.0.1:{port}'}}"
+        text += f"explain: {{storage_options: {{{keys}}}}}\n"
     path.write_text(text)
     config = read_config(path)
     first = audit(config, FIRST, baseline=False).about
@@ -62,6 +64,10 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
     assert store.runs() == sorted([first["run"], second.about["run"]])
     assert len(history.trend(store, "rpm")) == 2
     assert store.inside("locks", "plant") == []
+    files = [info.path for info in bucket.get_file_info(fs.FileSelector(f"store/audits-{by}", recursive=True))]
+    contents = [bucket.open_input_stream(path).readall() for path in files if "." in path.rsplit("/", 1)[-1]]
+    assert len(contents) > 15
+    assert not [content for content in contents if SECRET.encode() in content]
     another = open_store(config.results, config.results_options)
     with locked(another, "plant"), pytest.raises(LockedError), locked(store, "plant"):
         pass

@@ -87,8 +87,12 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
     assert history.runs(store)["run"].tolist() == [kept]
     if at == "folder":
         assert store.runs() == [kept]
-    # the claim of the dead process does not stop the next one
-    assert audit(read_config(plant / "audit.yaml"), FIRST).status == "ok"
+    killed = set(store.runs()) - {kept}
+    # the claim of the dead process does not stop the next one, and what it finished is not lost
+    last = audit(read_config(plant / "audit.yaml"), FIRST)
+    assert last.status == "ok"
+    assert len(killed) == (at == "history")
+    assert set(history.runs(store)["run"]) == {kept, last.about["run"], *killed}
 
 
 def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):
