@@ -136,9 +136,9 @@ def test_a_centre_that_jumps_is_no_drift():
     """A quarter of a 0/1 column is ones, so that its upper quartile is 0 on some days and 1 on others."""
     runs = []
     for seed in range(12):
-        table = frame(seed, rows=800)
-        ones = np.random.default_rng(1000 + seed).random(800) < 0.25
-        runs.append(explained(table.assign(switch=ones.astype(float), pred=table["pred"] + ones)))
+        table = frame(seed, rows=10_000)
+        ones = np.random.default_rng(1000 + seed).random(10_000) < 0.25
+        runs.append(explained(table.assign(switch=ones.astype(float), pred=table["pred"] + 2.0 * ones)))
     centres = {float(run.features.set_index("feature")["center"]["switch"]) for run in runs}
     assert centres >= {0.0, 0.5}
     for now in runs[1:]:
