@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.audit.slopes import slopes
 from excir_dask.audit.words import MARKS
 from excir_dask.cells import bar, fit
 from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
@@ -13,6 +14,8 @@ from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
 if TYPE_CHECKING:
     import pandas as pd
 
+FALSE_ALARM = 0.001
+"""probability that noise alone is called a trend"""
 _LEVEL = 1.96
 """errors either way that are drawn: 95%"""
 
@@ -34,7 +37,17 @@ def trend_text(table: pd.DataFrame) -> str:
         for row in part.to_dict("records"):
             score = f"{row['cir']:>7.3f} {row['error']:>6.3f} {row['rank']:>5}"
             lines.append(f"{_when(row):<12}{score}  {bar(row['cir'], 16)}  {MARKS[row['status']]}")
+        lines += _told(part)
     return "\n".join(lines)
+
+
+def _told(part: pd.DataFrame) -> list[str]:
+    """Whether one score moves steadily or has jumped, if noise does not explain it."""
+    (found,) = slopes(part, FALSE_ALARM).to_dict("records")
+    if found["steady"]:
+        return [f"steady: {found['slope']:+.4f} a run, standard error {found['slope_error']:.4f}"]
+    jump = part[part["run"] == found["jumped"]]
+    return [f"jumped: another score since {_when(row)}" for row in jump.to_dict("records")]
 
 
 def plot_trend(table: pd.DataFrame, path: str | Path) -> Path:

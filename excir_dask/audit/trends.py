@@ -18,7 +18,7 @@ RUNS = 60
 """of the past that are looked at"""
 SHOWN = 12
 """features and groups"""
-AT_LEAST = 4
+AT_LEAST = 2
 """of them, also where nothing happened"""
 
 

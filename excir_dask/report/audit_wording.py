@@ -125,7 +125,7 @@ def provenance(result: AuditResult) -> list[tuple[str, str]]:
     about = result.about
     return [
         ("Audit", str(about["audit"])),
-        ("Run", str(about["run"])),
+        ("Name of the run", str(about["run"])),
         ("Compared with", str(about["baseline"]) if about["baseline"] else "nothing"),
         ("Model of the history", str(about["model"])),
         ("Size of the top", str(about["k"])),

@@ -63,10 +63,10 @@ def test_a_baseline_is_set_before_it_is_used(plant):
 
 def test_a_backfill_goes_on_after_a_bad_day(plant):
     write_day(plant / "lake", 4, frame(4))
-    code, found = last(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
-    assert code == 3
+    code, lines = run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
+    found = json.loads(lines[-1])
+    assert (code, lines[-2]) == (3, "4 windows: 3 ok, 1 error")
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
-    assert run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-02")[1][-2] == "2 windows: 2 ok"
 
 
 def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
@@ -76,7 +76,9 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
     trend = ["--group", "cooling", "--plot", tmp_path / "trend.png"]
     code, lines = run("history", audited.folder / "audit.yaml", *trend)
     assert lines[0] == "group cooling of pred"
-    assert [line[:10] for line in lines[2:]] == [f"2026-09-{day:02d}" for day in range(1, 15)]
+    assert [line[:10] for line in lines[2:-1]] == [f"2026-09-{day:02d}" for day in range(1, 15)]
+    assert lines[-1].startswith("steady: -0.0")
+    assert run("history", results, "--feature", "speed")[1][-1] == "jumped: another score since 2026-09-09"
     assert (tmp_path / "trend.png").stat().st_size > 5000
     assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 14
     assert run("history", results, "--feature", "rmp")[0] == 2

@@ -69,6 +69,7 @@ def test_the_line_for_cron_audits_yesterday(installed, environment):
     assert date.fromisoformat(found["runs"][0]["date"]) in (yesterday, yesterday - timedelta(days=1))
 
 
+@pytest.mark.slow
 def test_the_line_for_cron_tries_again_after_75_and_only_then(installed, environment):
     quick = cron_line().replace("sleep 600", "echo again")
     with locked(open_store(installed / "jobs" / "audits"), "plant"):
@@ -140,6 +141,7 @@ def dag(monkeypatch) -> dict[str, Any]:
 TASKS: list[dict[str, Any]] = []
 
 
+@pytest.mark.slow
 def test_the_dag_audits_the_day_of_its_interval(dag, installed, environment, monkeypatch):
     (task,) = TASKS
     assert task["op_kwargs"] == {"day": "{{ data_interval_start | ds }}"}
