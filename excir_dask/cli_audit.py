@@ -12,6 +12,7 @@ import click
 from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
 from excir_dask.cli_running import running
 from excir_dask.errors import ExcirError, LakeError, UsageError
+from excir_dask.options import lake_options
 
 if TYPE_CHECKING:
     from datetime import date
@@ -69,6 +70,7 @@ def audit() -> None:
 @_DATE
 @click.option("--backfill", nargs=2, metavar="FROM TO", help="All days from one date to another, in order.")
 @_KEYS
+@lake_options
 @click.option("--no-baseline", is_flag=True, help="Compare with nothing, as for the run that becomes the baseline.")
 @click.option(
     "--fail-on", type=click.Choice(["fail", "warn", "never"]), default="fail", show_default=True,
@@ -78,21 +80,21 @@ def audit() -> None:
 @click.pass_context
 def run(
     ctx: click.Context, config: str, day: str | None, backfill: tuple[str, str] | None, keys: Sequence[tuple[str, str]],
-    no_baseline: bool, fail_on: str, threads: int | None, scheduler: str | None, cluster: str | None,
-    performance_report: str | None, as_json: bool, quiet: bool, verbose: bool,
+    storage_options: dict[str, Any] | None, table_version: int | None, no_baseline: bool, fail_on: str,
+    threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None, as_json: bool, quiet: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Audit the window of CONFIG, a YAML file that docs/AUDIT.md describes.
 
     Where it runs is the configuration's, unless --scheduler or --cluster says otherwise.
     """
     from excir_dask.audit import words
-    from excir_dask.audit.config import read_config
+    from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.run import audit as run_audit
 
     done: list[dict[str, Any]] = []
     name, code = config, 0
     try:
-        asked = read_config(config)
+        asked = with_options(read_config(config), storage_options, table_version)
         name = asked.name
         days = _days(asked, day, backfill)
         if scheduler is None and cluster is None:
@@ -130,14 +132,18 @@ def run(
 @click.argument("config", type=click.Path())
 @_DATE
 @_KEYS
+@lake_options
 @options(JSON)
 @click.pass_context
-def validate(ctx: click.Context, config: str, day: str | None, keys: Sequence[tuple[str, str]], as_json: bool) -> None:
+def validate(
+    ctx: click.Context, config: str, day: str | None, keys: Sequence[tuple[str, str]],
+    storage_options: dict[str, Any] | None, table_version: int | None, as_json: bool,
+) -> None:  # fmt: skip
     """Check CONFIG, and all it names, without running it: only footers of the lake are read."""
-    from excir_dask.audit.config import read_config
+    from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.validate import validate as problems_of
 
-    asked = read_config(config)
+    asked = with_options(read_config(config), storage_options, table_version)
     problems = problems_of(asked, next(iter(_days(asked, day, None))), dict(keys))
     code = problems[0].exit_code if problems else 0
     if as_json:

@@ -75,7 +75,7 @@ ALLOWED = {
     "cli_explain": {"cli_config", "cli_options", "cli_running", "cli_types", "display", "explain", "options", "survey"},
     "cli_training": {"cli_config", "cli_options", "cli_running", "cli_types", "options", "training"},
     "cli_transfer": {"cli_config", "cli_options", "cli_running", "cli_types", "training", "transfer"},
-    "cli_audit": {"audit", "cli_options", "cli_running", "tables", "transfer"},
+    "cli_audit": {"audit", "cli_options", "cli_running", "options", "tables", "transfer"},
     "cli": {"cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
     "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},

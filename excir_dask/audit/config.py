@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from excir_dask.audit.window import Window
 from excir_dask.errors import UsageError, nearest
 from excir_dask.textfile import brief, read_text_file
 
-_SHAPE = "docs/AUDIT.md has an example to begin from"
+_SHAPE = "docs/AUDIT.md has an example to begin from; a value that begins with {{ needs quotes"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 PREVIOUS = "previous"
@@ -90,6 +90,23 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         raise UsageError(f"{source}: {error}") from None
 
 
+def with_options(config: Config, storage_options: Mapping[str, Any] | None, table_version: int | None) -> Config:
+    """The same audit with what the command line says of the store: it wins, and need not be in a file."""
+    arguments = dict(config.arguments)
+    if table_version is not None:
+        arguments["table_version"] = table_version
+    if storage_options is None:
+        return replace(config, arguments=arguments)
+    arguments["storage_options"] = {**(arguments.get("storage_options") or {}), **storage_options}
+    beside = _scheme(config.lake) == _scheme(config.results)
+    results = {**(config.results_options or {}), **storage_options} if beside else config.results_options
+    return replace(config, arguments=arguments, results_options=results)
+
+
+def _scheme(place: str) -> str:
+    return place.partition("://")[0] if "://" in place else ""
+
+
 def _understood(given: dict[str, Any], source: Path) -> Config:
     _known("", given, KEYS)
     base = source.parent
@@ -132,8 +149,7 @@ def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
     options = given.get("results_options")
     if options is not None and not isinstance(options, dict):  # what may hold a secret is not repeated
         raise UsageError("results_options is no mapping; give one, such as storage_options of explain")
-    lake, results = (given[key].partition("://") for key in ("lake", "results"))
-    if options is None and lake[1] and lake[0] == results[0]:
+    if options is None and _scheme(given["lake"]) == _scheme(given["results"]) != "":
         return (given.get("explain") or {}).get("storage_options")
     return options
 

@@ -53,7 +53,9 @@ class Window:
                 )
         for field in self.fields:
             if field not in known:
-                raise UsageError(f"the window '{self.template}' needs {field}; add --key {field}=VALUE")
+                raise UsageError(
+                    f"the window '{self.template}' needs {field}{nearest(field, _DATE)}; add --key {field}=VALUE"
+                )
             value = known[field]
             if not value or value in (".", "..") or "/" in value:
                 raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from excir_dask.audit.config import read_config
+from excir_dask.audit.config import read_config, with_options
 from excir_dask.audit.limits import CHECKS, Limits, default_checks, read_checks
 from excir_dask.audit.validate import validate
 from excir_dask.audit.window import Window, days, read_date
@@ -34,6 +34,10 @@ DAY = date(2026, 9, 1)
         ("hooks: {command: notify}", "list of words"),
         ("hooks: {when: [never]}", "give some of"),
         ("hooks: {webhook: 'ftp://x'}", "http://"),
+        ("scheduler: tcp://h:1\ncluster: slurm.yaml", "give one"),
+        ("explain: {storage_options: hush-hush}", "storage_options is no mapping"),
+        ("results_options: hush-hush", "results_options is no mapping"),
+        ("explain: {out: result}", "no setting 'explain.out'"),
     ],
 )
 def test_a_wrong_setting_is_named(plant, line, message):
@@ -45,6 +49,7 @@ def test_a_wrong_setting_is_named(plant, line, message):
         read_config(path)
     assert message.replace("'explain.centering'", "'centering'") in str(caught.value)
     assert str(path) in str(caught.value)
+    assert "hush" not in str(caught.value)  # what may be a secret is not repeated
 
 
 def test_paths_begin_at_the_configurations_folder(plant):
@@ -90,6 +95,18 @@ def test_backfills_run_forwards():
         days(date(2026, 9, 3), DAY)
     with pytest.raises(UsageError, match="not a date"):
         read_date("last week")
+
+
+def test_options_of_a_store_may_come_from_the_command_line(plant):
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text() + "explain: {storage_options: {anon: true, key: a}}\n")
+    found = with_options(read_config(path), {"key": "b"}, 3)
+    assert found.arguments["storage_options"] == {"anon": True, "key": "b"}
+    assert found.arguments["table_version"] == 3
+    path.write_text(path.read_text().replace("lake: lake", "lake: s3://b/lake"))
+    assert with_options(read_config(path), {"key": "b"}, None).results_options is None
+    path.write_text(path.read_text().replace("results: audits", "results: s3://b/audits"))
+    assert with_options(read_config(path), {"key": "b"}, None).results_options == {"anon": True, "key": "b"}
 
 
 def problems(plant, extra="", day=DAY):
