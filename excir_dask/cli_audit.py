@@ -81,7 +81,8 @@ def audit() -> None:
 def run(
     ctx: click.Context, config: str, day: str | None, backfill: tuple[str, str] | None, keys: Sequence[tuple[str, str]],
     storage_options: dict[str, Any] | None, table_version: int | None, no_baseline: bool, fail_on: str,
-    threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None, as_json: bool, quiet: bool, verbose: bool,
+    threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None,
+    as_json: bool, quiet: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Audit the window of CONFIG, a YAML file that docs/AUDIT.md describes.
 

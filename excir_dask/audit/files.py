@@ -32,7 +32,7 @@ def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> 
 
 
 def violations(run: Mapping[str, Any], checked: Sequence[Checked]) -> dict[str, Any]:
-    """What violations.json holds; docs/AUDIT.md describes every field."""
+    """What violations.json holds; docs/FIELDS.md describes every field."""
     return {
         "version": VERSION,
         "audit": run["audit"],

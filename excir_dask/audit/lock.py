@@ -75,7 +75,7 @@ def _write(store: Store, audit: str, claim: str) -> None:
 
 def _beat(store: Store, audit: str, claim: str, over: threading.Event) -> None:
     while not over.wait(HEARTBEAT):
-        with suppress(OSError):
+        with suppress(ExcirError, OSError):  # the next one may get through
             _write(store, audit, claim)
 
 

@@ -224,7 +224,7 @@ def _tell(config: Config, store: Store, run: str | None, payload: dict[str, Any]
     if called and run is not None:
         try:
             store.put((json.dumps(called, indent=1) + "\n").encode(), "hooks", f"{run}.json")
-        except OSError as error:
+        except (ExcirError, OSError) as error:
             _log.warning("what became of the hooks could not be kept: %s", error)
     return called
 

@@ -18,6 +18,8 @@ RUNS = 60
 """of the past that are looked at"""
 SHOWN = 12
 """features and groups"""
+NAMED = 8
+"""of them that checks name, where others move steadily"""
 AT_LEAST = 2
 """of them, also where nothing happened"""
 
@@ -57,14 +59,14 @@ def _chosen(found: pd.DataFrame, named: Iterable[tuple[str, str, str]], here: pd
     """Rows of ``found`` in the order in which a reader wants them."""
     present = set(map(tuple, here[ONE].to_numpy().tolist()))
     places = {tuple(one): place for place, one in enumerate(found[ONE].to_numpy().tolist()) if tuple(one) in present}
-    order = [places[one] for one in dict.fromkeys(named) if one in places]
+    wrong = [places[one] for one in dict.fromkeys(named) if one in places]
     beyond = (found["slope"].abs() / found["slope_error"]).where(found["steady"], -1.0)
     steady = [place for place in beyond.sort_values(ascending=False, kind="stable").index if found["steady"][place]]
     # groups before features: a group that fades is more than any of its members
     steady.sort(key=lambda place: KINDS[::-1].index(found["kind"][place]))
     moved = (found["last"] - found["first"]).abs().sort_values(ascending=False, kind="stable").index.tolist()
     known = set(places.values())
-    order += [place for place in steady if place in known]
-    order = list(dict.fromkeys(order))
+    # however much is wrong, there is room for what moves slowly
+    order = list(dict.fromkeys([*wrong[:NAMED], *(place for place in steady if place in known), *wrong]))
     order += [place for place in moved if place in known and place not in order][: max(AT_LEAST - len(order), 0)]
     return found.loc[order[:SHOWN]]

@@ -54,7 +54,7 @@ class Window:
         for field in self.fields:
             if field not in known:
                 raise UsageError(
-                    f"the window '{self.template}' needs {field}{nearest(field, _DATE)}; add --key {field}=VALUE"
+                    f"the window '{self.template}' needs {field}; add --key {field}=VALUE{nearest(field, _DATE)}"
                 )
             value = known[field]
             if not value or value in (".", "..") or "/" in value:

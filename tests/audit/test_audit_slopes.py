@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from excir_dask import explain
+from excir_dask.audit.history import rows_of
 from excir_dask.audit.slopes import slopes
+from excir_dask.audit.trends import trends
 
 RUNS = 14
 
@@ -62,3 +65,21 @@ def test_runs_that_lack_a_name_are_left_out():
     full = history({"a": 0.8 - 0.01 * np.arange(RUNS) + noise(1), "b": 0.6 + noise(2)})
     table = slopes(full[(full["name"] == "b") | (full["run"] > "run-05")], 0.001).set_index("name")
     assert table["runs"].to_dict() == {"a": 8, "b": 14}
+
+
+def test_however_much_is_wrong_a_group_that_fades_is_shown():
+    rng = np.random.default_rng(0)
+    names = [f"f{j:02d}" for j in range(30)]
+    groups = {"fading": names[:2]}
+    explanations = []
+    for day in range(RUNS):
+        X = rng.standard_normal((1500, 30))
+        weights = np.where(np.arange(30) < 2, 2.0 - 0.12 * day, 0.5)
+        explanations.append(explain(pd.DataFrame(X, columns=names).assign(y=X @ weights), output="y", groups=groups))
+    about = {"audit": "a", "window": None, "date": None, "status": "ok", "baseline": None, "rows": 1500}
+    runs = [{**about, "run": f"run-{day:02d}", "finished": f"2026-09-{day + 1:02d}"} for day in range(RUNS)]
+    past = pd.concat([rows_of(*pair) for pair in zip(runs[:-1], explanations[:-1], strict=True)])
+    found = trends(past, runs[-1], explanations[-1], [("y", "features", name) for name in reversed(names)], 0.001)
+    shown = list(found["name"].unique())
+    assert shown[:9] == [*reversed(names[-8:]), "fading"]
+    assert len(shown) == 12
