@@ -17,6 +17,7 @@ from excir_dask.audit.baseline import set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.run import AuditRun, audit
 from excir_dask.audit.store import open_store
+from excir_dask.report import page
 
 
 @pytest.fixture
@@ -34,6 +35,12 @@ def drifting(plant) -> Path:
     """The same with 14 days, and drift."""
     write_drift(plant / "lake")
     return plant
+
+
+@pytest.fixture
+def without_bokeh(monkeypatch) -> None:
+    """As where the extra for reports is not installed: runs lack their page, are else the same, and take half as long."""
+    monkeypatch.setattr(page, "available", lambda: False)
 
 
 class Audited(NamedTuple):

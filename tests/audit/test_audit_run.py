@@ -55,6 +55,7 @@ def test_the_report_of_the_last_day_shows_the_group_that_fades(audited):
     assert "fades steadily" in (audited.run_folder(14) / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("without_bokeh")
 def test_a_baseline_stays_where_it_was_set(plant):
     config = configured(plant, "baseline: production\n")
     store = open_store(config.results)
@@ -73,6 +74,7 @@ def test_a_baseline_stays_where_it_was_set(plant):
         set_baseline(store, "previous", runs[0])
 
 
+@pytest.mark.usefixtures("without_bokeh")
 def test_previous_is_the_run_of_the_date_before_whatever_ran_last(plant):
     write_day(plant / "lake", 3, frame(3))
     config = configured(plant, "baseline: previous\n")
@@ -104,6 +106,13 @@ def test_a_run_has_its_report_and_it_can_be_made_again(audited, tmp_path):
     (folder / "report.html").unlink()
     assert CliRunner().invoke(excir, ["report", str(folder)]).exit_code == 0
     assert (folder / "report.html").read_text() == text
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_run_lacks_its_report_where_bokeh_does_and_nothing_else(plant, audited):
+    folder = plant / "audits" / "runs" / audit(configured(plant), FIRST).about["run"]
+    names = {path.name for path in folder.iterdir()}
+    assert names == {path.name for path in audited.run_folder(1).iterdir()} - {"report.html"}
 
 
 def test_a_report_that_fails_does_not_cost_the_run(plant, monkeypatch):
@@ -177,6 +186,7 @@ def test_a_webhook_gets_the_json(plant, monkeypatch):
     assert "secret-path" not in json.dumps(done.to_dict())
 
 
+@pytest.mark.usefixtures("without_bokeh")
 @pytest.mark.parametrize(
     ("hook", "detail"),
     [
@@ -207,6 +217,7 @@ def test_what_became_of_hooks_may_not_be_kept_and_nothing_is_lost(plant, caplog)
     assert open_store(plant / "audits").runs() == [done.about["run"]]
 
 
+@pytest.mark.usefixtures("without_bokeh")
 def test_keys_make_series_of_their_own(plant):
     write_day(plant / "lake" / "region=eu", 1, frame(1))
     path = plant / "audit.yaml"

@@ -12,7 +12,7 @@ from excir_dask.audit.store import open_store, split_run
 
 SECRET = "hush-hush-4711"
 moto_server = pytest.importorskip("moto.server")
-pytestmark = pytest.mark.usefixtures("synchronous")
+pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 
 
 @pytest.fixture

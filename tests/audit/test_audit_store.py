@@ -18,7 +18,7 @@ from excir_dask.audit.run import audit
 from excir_dask.audit.store import open_store, split_run
 from excir_dask.errors import UsageError
 
-pytestmark = pytest.mark.usefixtures("synchronous")
+pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 CODE = "from excir_dask.cli import main; main()"
 
 
