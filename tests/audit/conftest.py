@@ -39,7 +39,7 @@ def drifting(plant) -> Path:
 
 @pytest.fixture
 def without_bokeh(monkeypatch) -> None:
-    """As where the extra for reports is not installed: runs lack their page, are else the same, and take half as long."""
+    """As where the extra for reports is not installed: runs lack their page, and take half as long."""
     monkeypatch.setattr(page, "available", lambda: False)
 
 
