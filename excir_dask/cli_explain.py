@@ -112,15 +112,22 @@ def plan(
 
 
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
+    from excir_dask.display import with_intervals
+
     return {
         "rows": explanation.facts["rows"],
         "features": int(explanation.features["feature"].nunique()),
         "top": {
-            output: explanation.top(top, output)[["feature", "cir", "direction", "stderr"]].to_dict("records")
+            output: with_intervals(explanation, output)
+            .head(top)
+            .filter(["feature", "cir", "direction", "stderr", "low", "high"])
+            .to_dict("records")
             for output in explanation.outputs["output"]
         },
         "groups": explanation.groups.drop(columns=["numerator", "denominator"]).to_dict("records"),
         "left_out": sorted(explanation.facts["left_out"]),
+        "fraction": explanation.facts["settings"]["fraction"],
+        "auto": explanation.facts.get("auto"),
         "seconds": explanation.provenance["seconds"],
         "run_id": explanation.provenance["run_id"],
         "out": out,
