@@ -25,10 +25,12 @@ from excir_dask.cli_options import (
 from excir_dask.cli_running import running
 from excir_dask.cli_types import KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
+from excir_dask.options import lake_options
 
 
 @click.command()
 @click.argument("lake", type=Lake())
+@lake_options
 @options(CONFIG)
 @click.option(
     "--fractions", type=Numbers(), metavar="a,b,...", default="0.2,0.3,0.4,0.5,0.75", show_default=True,

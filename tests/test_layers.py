@@ -37,6 +37,7 @@ ALLOWED = {
     "question": {"kernels", "lake", "inputs", "group_choice", "tables", "attempt", "growth", "runs"},
     "explain": {"lake", "graph", "question", "attempt", "growth", "explanation", "clusters", "folders", "runs"},
     "transfer": {
+        "clusters",
         "kernels",
         "tables",
         "folders",
@@ -60,7 +61,7 @@ ALLOWED = {
     "cli_running": {"clusters"},
     "cli_explain": {"cli_config", "cli_options", "cli_running", "cli_types", "display", "explain", "options", "survey"},
     "cli_training": {"cli_config", "cli_options", "cli_running", "cli_types", "options", "training"},
-    "cli_transfer": {"cli_config", "cli_options", "cli_running", "cli_types", "training", "transfer"},
+    "cli_transfer": {"cli_config", "cli_options", "cli_running", "cli_types", "options", "training", "transfer"},
     "cli": {"cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
     "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.clusters import reached
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
@@ -29,8 +30,10 @@ log = logging.getLogger(__name__)
 
 FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """of the paper's protocol"""
-SHARED = ("features", "weights", "budget", "scheduler", "storage_options")
+SHARED = ("features", "weights", "budget", "scheduler", "storage_options", "table_version")
 """options of explain that hold for training too"""
+PLACES = ("scheduler", "cluster", "storage_options")
+"""options that say where a sweep runs or reads, not what it asks"""
 OWN = ("fraction", "seed")
 """options of explain and train that a sweep sets itself"""
 
@@ -124,10 +127,11 @@ def sweep(
         check_target(out, overwrite or same, "sweep")
     references: dict[int, Explanation] = {}
     tables = []
-    for run in _runs(lake, shares, draws, retrain, progress, options):
-        # a fixed model has one run over all rows, which every seed is compared with
-        reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
-        tables.append(_agreement(reference, run, k))
+    with reached(options.pop("scheduler", None), options.pop("cluster", None)) as client:  # one for all runs
+        for run in _runs(lake, shares, draws, retrain, progress, {**options, "scheduler": client}):
+            # a fixed model has one run over all rows, which every seed is compared with
+            reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
+            tables.append(_agreement(reference, run, k))
     import pandas as pd
 
     runs = pd.concat(tables, ignore_index=True)
@@ -167,8 +171,8 @@ def _run_id(
     if retrain is None:
         base = explain_id(lake, **options)
         return None if base is None else make_id({"explain": base, "sweep": asked})
-    base = lake_fingerprint(lake, options.get("storage_options"))
-    kept = {name: _plain(value) for name, value in options.items() if name not in ("scheduler", "storage_options")}
+    base = lake_fingerprint(lake, options.get("storage_options"), options.get("table_version"))
+    kept = {name: _plain(value) for name, value in options.items() if name not in PLACES}
     parts = {"version": __version__, "lake": base, "train": _plain(retrain), "explain": kept, "sweep": asked}
     return None if base is None else make_id(parts)
 
