@@ -7,7 +7,7 @@ import importlib.metadata
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -60,20 +60,15 @@ def reached(scheduler: str | Client | None, cluster: str | os.PathLike[str] | No
 
 
 @contextmanager
-def client_for(
-    scheduler: str | Client | None,
-    cluster: str | os.PathLike[str] | None = None,
-    prepare: Callable[[], object] | None = None,
-) -> Iterator[Client]:
+def client_for(scheduler: str | Client | None, cluster: str | os.PathLike[str] | None = None) -> Iterator[Client]:
     """A client for what runs on a cluster only; (None) without an active client, of a cluster inside this process.
 
     It is a client of its own even where one is given: whatever a run leaves on the cluster goes when it is closed. The
     cluster inside this process is one worker with all threads: it starts in 0.1 s and no other machine can reach it.
-    ``prepare`` is called once in each of those threads.
     """
     with reached(scheduler, cluster) as active:
         if active is None:
-            with _in_this_process(prepare) as client:
+            with _in_this_process() as client:
                 yield client
         elif cluster is not None or isinstance(scheduler, str):
             yield active
@@ -83,18 +78,16 @@ def client_for(
 
 
 @contextmanager
-def _in_this_process(prepare: Callable[[], object] | None) -> Iterator[Client]:
+def _in_this_process() -> Iterator[Client]:
     import dask
     from dask.system import CPU_COUNT
     from distributed import Client, LocalCluster
 
-    threads = dask.config.get("num_workers", None) or CPU_COUNT
     # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
     with (
         dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
         LocalCluster(
-            n_workers=1, threads_per_worker=threads, processes=False,
-            executor=ThreadPoolExecutor(threads, "excir-worker", initializer=prepare),
+            n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
             memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
             scheduler_kwargs={"dashboard": False},
         ) as cluster,

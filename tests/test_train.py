@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -426,13 +424,6 @@ def test_progress_shows_rounds(lake: Path, capfd: pytest.CaptureFixture[str], mo
     shown = capfd.readouterr()
     assert [line.split()[0] for line in shown.err.splitlines() if not line.startswith("[")][-1] == "training"
     assert shown.out == ""
-
-
-def test_quiet_is_quiet(lake: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "excir_dask", "train", str(lake), "--label", "grade", "--rounds", "2", "--quiet"]
-    done = subprocess.run([*command, "--out", str(tmp_path / "m.ubj")], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # XGBoost too: its workers say which rank they got
 
 
 def test_command_prints_metric_rows_and_the_next_command(lake: Path, tmp_path: Path) -> None:

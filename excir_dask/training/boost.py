@@ -151,13 +151,6 @@ class Boosting:
         )
 
 
-def silence() -> None:
-    """Keep XGBoost from saying in this thread which rank it got."""
-    import xgboost
-
-    xgboost.set_config(verbosity=0)
-
-
 def _same(recipe: Recipe) -> Recipe:
     return recipe
 

@@ -27,7 +27,7 @@ from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
 from excir_dask.runs import make_id, saved_id, say_done
-from excir_dask.training.boost import Boosted, Boosting, silence
+from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
 from excir_dask.training.result import Training, check_target, sidecar
@@ -153,7 +153,7 @@ def train(
     token = uuid.uuid4().hex
 
     # distributed and XGBoost look for the current client, whatever they are given
-    with client_for(scheduler, cluster, silence) as client, client.as_current():
+    with client_for(scheduler, cluster) as client, client.as_current():
         workers = workers_of(client)
         _check_memory(snapshot, selection, fraction, workers)
         found = _label_values(client, snapshot, selection, kind, size, token, progress)
