@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG
+from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_options import (
     BUDGET,
     CONSOLE,
@@ -27,7 +27,7 @@ from excir_dask.cli_types import Lake, Names, Output
 from excir_dask.options import lake_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
 @options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
@@ -73,7 +73,7 @@ def explain(
         click.echo(display.text(explanation, k=top))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
 @options(CONFIG)

@@ -78,6 +78,17 @@ def test_growing_samples_resume(lake, tmp_path):
     assert again.provenance["bytes_read"] == 0
 
 
+def test_states_go_once_the_result_is_saved_and_when_it_is_forced(lake, tmp_path):
+    options = {"output": "pred", "budget": "1MiB", "checkpoint": tmp_path / "states"}
+    first = explain(lake, **options)
+    assert len(states(tmp_path / "states")) > 3
+    forced = explain(lake, **options, force=True)
+    assert forced.provenance["bytes_read"] == first.provenance["bytes_read"]
+    saved = explain(lake, **options, out=tmp_path / "out")
+    assert saved.provenance["bytes_read"] == 0
+    assert list((tmp_path / "states").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "change", [{"budget": "2MiB"}, {"features": ["x0", "x1"]}, {"centering": "median"}, {"seed": 1}]
 )

@@ -54,7 +54,7 @@ ALLOWED = {
     "training": {"lake", "graph", "clusters", "inputs", "runs", "textfile", "version"},
     "demo": {"explain", "explanation", "display", "training"},
     "options": {"cli_types"},
-    "cli_report": {"explanation", "folders", "report", "transfer"},
+    "cli_report": {"cli_config", "cli_options", "cli_types", "explanation", "folders", "report", "transfer"},
     "cli_types": {"grouping"},
     "cli_config": {"cli_types", "textfile"},
     "cli_options": {"cli_types", "grouping"},

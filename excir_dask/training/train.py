@@ -124,6 +124,7 @@ def train(
     _check_arguments(rounds, early_stopping, validation)
     check(params)
     saved = None
+    out = None if out is None else os.path.expanduser(out)
     if out is not None:
         saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
         check_target(out, overwrite or saved is not None)

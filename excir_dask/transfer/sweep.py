@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters import reached
-from excir_dask.errors import UsageError
+from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
 from excir_dask.explanation import Explanation
@@ -113,6 +113,7 @@ def sweep(
     >>> found.chosen
     0.25
     """
+    out = None if out is None else os.path.expanduser(out)
     shares, draws = _fractions(fractions), _seeds(seeds)
     _check(k, target_jaccard, retrain, options)
     run_id, same = None, False
@@ -185,14 +186,20 @@ def _runs(
     progress: bool | None,
     options: Mapping[str, Any],
 ) -> Iterator[Run]:
-    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike."""
+    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike.
+
+    All runs see the same rows: the table's version of the first one, and no other files.
+    """
+    first: Mapping[str, Any] | None = None
     order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
     order += [(fraction, seed) for seed in seeds for fraction in fractions if fraction < 1.0]
     for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
         if progress or (progress is None and sys.stderr.isatty()):
             what = f"run {place} of {len(order)}" if place else "warm-up"
             print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
-        run = _run(lake, fraction, seed, retrain, {**options, "progress": progress})
+        pinned = {} if first is None or "version" not in first else {"table_version": first["version"]}
+        run = _run(lake, fraction, seed, retrain, {**options, **pinned, "progress": progress})
+        first = _same_files(first, run.explanation.provenance["lake"])
         if place:
             yield run
 
@@ -204,11 +211,23 @@ def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | Non
 
         shared = {name: options[name] for name in (*SHARED, "progress") if name in options}
         began = time.perf_counter()
-        options["model"] = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain}).booster
+        training = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain})
+        options["model"] = training.booster
         train_seconds = time.perf_counter() - began
     began = time.perf_counter()
     explanation = explain(lake, fraction=fraction, seed=seed, **options)
+    if retrain is not None:
+        _same_files(training.provenance["lake"], explanation.provenance["lake"])
     return Run(fraction, seed, explanation, time.perf_counter() - began, train_seconds)
+
+
+def _same_files(first: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    if first is not None and first.get("fingerprint") != now.get("fingerprint"):
+        raise LakeChangedError(
+            f"{now['name']} had {first['files']:,} files with {first['rows']:,} rows when the sweep began, and has "
+            f"other ones now ({now['files']:,} with {now['rows']:,} rows), so that runs cannot be compared; run again"
+        )
+    return now if first is None else first
 
 
 def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:

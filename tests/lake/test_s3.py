@@ -17,7 +17,7 @@ from stores import Counter, counting
 
 from excir_dask import explain
 from excir_dask.cli import excir
-from excir_dask.errors import LakeChangedError, LakeError, ReadError
+from excir_dask.errors import LakeChangedError, LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.snapshot import check_unchanged
 
@@ -272,3 +272,32 @@ def test_commands_reach_a_store_by_its_options(local, port, tmp_path):
         done = CliRunner().invoke(excir, [*command, *given])
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)
+
+
+def test_a_checkpoint_may_be_in_a_store_where_the_lake_is_not(local, port):
+    found = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
+    again = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
+    assert again.features.equals(found.features)
+    assert again.provenance["bytes_read"] == 0
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+def test_a_bucket_whose_name_is_mistyped_is_not_made(local, port, kind):
+    from pyarrow import fs
+
+    url = (
+        "s3://storr/states" if kind == "fsspec" else f"s3://storr/states?endpoint_override=127.0.0.1:{port}&scheme=http"
+    )
+    with pytest.raises(UsageError, match=r"storr/states \(checkpoint\) cannot be written to"):
+        explain(local, output="pred", checkpoint=url, storage_options=options(port) if kind == "fsspec" else None)
+    store = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
+    assert store.get_file_info("storr").type == fs.FileType.NotFound
+
+
+def test_a_store_for_states_that_is_out_of_reach_may_be_back_later(local, port, counter):
+    counter.fault = (503, "SlowDown")
+    once = options(counter.port) | {"config_kwargs": {"retries": {"max_attempts": 1}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("s3fs.core.S3FileSystem.retries", 1)
+        with pytest.raises(ReadError, match="cannot be reached"):
+            explain(local, output="pred", checkpoint="s3://store/later", storage_options=once)
