@@ -180,6 +180,8 @@ def explain(
         kept = None if checkpoint is None else _checkpoint(checkpoint, question, storage_options)
         if kept is not None and force:
             kept.forget()
+        elif kept is not None and (found_states := kept.states()):
+            log.info("going on from %d states of an earlier run in %s", found_states, checkpoint)
         if question.goal is None:
             found = attempt(question.inputs, question.settings, runner, checkpoint=kept).explanation
         else:
