@@ -1,4 +1,4 @@
-"""What a sample saves: all rows, a fifth of the rows drawn one by one, and a fifth drawn as whole row groups.
+"""What a sample saves: all rows, a fifth of the rows drawn one by one, a fifth drawn as whole row groups, and "auto".
 
 Everything runs alternately in one process with the same number of threads; bytes are those of the column chunks read.
 """
@@ -26,7 +26,7 @@ def main() -> None:
     asked = parser.parse_args()
     place = lake("groups", asked.folder, asked.rows)
 
-    def run(fraction: float, sampling: str) -> Any:
+    def run(fraction: float | str, sampling: str | None) -> Any:
         with dask.config.set(num_workers=asked.threads):
             return explain(place, output=OUTPUT, fraction=fraction, sampling=sampling, progress=False)
 
@@ -34,6 +34,7 @@ def main() -> None:
         "all rows": lambda: run(1.0, "rows"),
         "rows": lambda: run(asked.fraction, "rows"),
         "row-groups": lambda: run(asked.fraction, "row-groups"),
+        "auto": lambda: run("auto", None),
     }
     timings, values = alternate(contestants, asked.repeats)
     figures = {}
@@ -42,8 +43,15 @@ def main() -> None:
         share = values[name].provenance["bytes_read"] / full.provenance["bytes_read"]
         times = timing.over(timings["all rows"])
         ratios = f"{times[0]:.2f} ({times[1]:.2f}) of the time, {share:.2f} of the bytes"
-        print(f"{name:<12} {timing.median:6.3f} s  {ratios}")
-        figures[name] = {"seconds": timing.median, "times": times[0], "times_best": times[1], "bytes": share}
+        taken = values[name].facts["settings"]["fraction"]
+        print(f"{name:<12} {timing.median:6.3f} s  {ratios}, {taken:.2f} of the rows")
+        figures[name] = {
+            "seconds": timing.median,
+            "times": times[0],
+            "times_best": times[1],
+            "bytes": share,
+            "rows": taken,
+        }
     written = save("sampling", {"fraction": asked.fraction, "threads": asked.threads, "figures": figures})
     print(f"written to benchmarks/results/{written.name}")
 

@@ -56,6 +56,7 @@ def attempt(
     runner: Runner,
     earlier: Scans | None = None,
     checkpoint: Checkpoint | None = None,
+    hold: float | None = None,
 ) -> Attempt:
     """Explain the rows of a plan.
 
@@ -65,14 +66,16 @@ def attempt(
     settings : Settings
     runner : Runner
     earlier : Scans, optional
-        Of a smaller sample by the same runner: rows that a model has seen are not shown to it again.
+        Of a smaller sample by the same runner: what is known of its rows is taken over.
     checkpoint : Checkpoint, optional
         Where states of finished slices are kept, and taken from.
+    hold : float, optional
+        Share of the rows that is read once for all scans, and for those that come after.
     """
     began = time.perf_counter()
     model, selection, sample = inputs.outputs.model, inputs.plan.selection, inputs.sample
     resumed = None if checkpoint is None else checkpoint.states()
-    scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, model, earlier, checkpoint)
+    scans = Scans(inputs.plan, inputs.layout, runner, inputs.frames, model, earlier, checkpoint, hold)
     if model is not None and earlier is None:
         known = known_categories(model)
         check_categories(model, scans.categories({column: len(values) for column, values in known.items()}))

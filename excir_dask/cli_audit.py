@@ -11,6 +11,7 @@ import click
 
 from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
 from excir_dask.cli_running import running
+from excir_dask.cli_types import FilePath
 from excir_dask.errors import ExcirError, LakeError, UsageError
 from excir_dask.options import lake_options
 
@@ -66,7 +67,7 @@ def audit() -> None:
 
 
 @audit.command()
-@click.argument("config", type=click.Path())
+@click.argument("config", type=FilePath())
 @_DATE
 @click.option("--backfill", nargs=2, metavar="FROM TO", help="All days from one date to another, in order.")
 @_KEYS
@@ -130,7 +131,7 @@ def run(
 
 
 @audit.command()
-@click.argument("config", type=click.Path())
+@click.argument("config", type=FilePath())
 @_DATE
 @_KEYS
 @lake_options
@@ -197,7 +198,7 @@ def list_(results: str, as_json: bool) -> None:
 @click.option("--output", help="Of this output alone.")
 @click.option("--model", help="Of this model alone.")
 @click.option("--audit", "name_of_audit", help="Of this audit alone.")
-@click.option("--plot", type=click.Path(), help="Draw the trend: a name that ends .png, .svg or .pdf.")
+@click.option("--plot", type=FilePath(), help="Draw the trend: a name that ends .png, .svg or .pdf.")
 @options(JSON)
 def history(
     results: str, feature: str | None, group: str | None, output: str | None, model: str | None,

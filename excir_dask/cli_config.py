@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from excir_dask.cli_types import is_number
+from excir_dask.cli_types import FilePath, is_number
 from excir_dask.errors import UsageError, nearest
 from excir_dask.textfile import brief, read_text_file
 
 _SHAPE = "write one option a line, such as  output: pred"
 _ALWAYS = ("config", "help")
+
+FROM_FILE = ParameterSource.DEFAULT_MAP
 
 
 def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -43,11 +46,34 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 CONFIG = (
     click.option(
-        "--config", type=click.Path(), is_eager=True, expose_value=False, callback=read_config, metavar="FILE",
+        "--config", type=FilePath(), is_eager=True, expose_value=False, callback=read_config, metavar="FILE",
         help="YAML file of options, by their long names; the command line wins.",
     ),
 )  # fmt: skip
 """options from a file"""
+
+
+EXCLUSIVE = (("outputs", "model"), ("scheduler", "cluster"), ("quiet", "verbose"))
+"""options of which a command takes one"""
+
+
+class Command(click.Command):
+    """A command with options from a file: what is typed also replaces what the file says in the place of it."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        for pair in EXCLUSIVE:
+            for typed, other in (pair, pair[::-1]):
+                if _source(ctx, typed) is ParameterSource.COMMANDLINE and _source(ctx, other) is FROM_FILE:
+                    ctx.params[other] = _nothing(ctx.params[other])
+        return super().invoke(ctx)
+
+
+def _source(ctx: click.Context, name: str) -> ParameterSource | None:
+    return ctx.get_parameter_source(name) if name in ctx.params else None
+
+
+def _nothing(value: Any) -> Any:
+    return type(value)() if isinstance(value, bool | tuple) else None
 
 
 def _keys(command: click.Command) -> dict[str, click.Parameter]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG
+from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_options import (
     BUDGET,
     CONSOLE,
@@ -27,7 +27,7 @@ from excir_dask.cli_types import Lake, Names, Output
 from excir_dask.options import lake_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
 @options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
@@ -73,7 +73,7 @@ def explain(
         click.echo(display.text(explanation, k=top))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
 @options(CONFIG)
@@ -112,15 +112,22 @@ def plan(
 
 
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
+    from excir_dask.display import with_intervals
+
     return {
         "rows": explanation.facts["rows"],
         "features": int(explanation.features["feature"].nunique()),
         "top": {
-            output: explanation.top(top, output)[["feature", "cir", "direction", "stderr"]].to_dict("records")
+            output: with_intervals(explanation, output)
+            .head(top)
+            .filter(["feature", "cir", "direction", "stderr", "low", "high"])
+            .to_dict("records")
             for output in explanation.outputs["output"]
         },
         "groups": explanation.groups.drop(columns=["numerator", "denominator"]).to_dict("records"),
         "left_out": sorted(explanation.facts["left_out"]),
+        "fraction": explanation.facts["settings"]["fraction"],
+        "auto": explanation.facts.get("auto"),
         "seconds": explanation.provenance["seconds"],
         "run_id": explanation.provenance["run_id"],
         "out": out,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from excir_dask.cli_types import Fraction, Groups, Names, Output
+from excir_dask.cli_types import FilePath, Fraction, Groups, Names, Output
 from excir_dask.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -18,7 +18,7 @@ QUESTION = (
         "--output", "outputs", multiple=True, type=Output(), metavar="[CLASS=]COLUMN",
         help="Column of model outputs, with a name for it if you like; repeat for several.",
     ),
-    click.option("--model", type=click.Path(), help="In place of --output: an XGBoost, LightGBM or ONNX file."),
+    click.option("--model", type=FilePath(), help="In place of --output: an XGBoost, LightGBM or ONNX file."),
     click.option(
         "--predict-type", type=click.Choice(["margin", "probability"]), default="margin", show_default=True,
         help="What the model is asked for.",
@@ -27,7 +27,9 @@ QUESTION = (
         "--model-columns", type=Names(), metavar="a,b,...",
         help="Columns of a model that does not name them, in its order.",
     ),
-    click.option("--allow-pickle", is_flag=True, help="Load a pickle or joblib file, which runs the code in it."),
+    click.option(
+        "--allow-pickle/--no-allow-pickle", help="Load a pickle or joblib file, which runs the code in it."
+    ),
     click.option(
         "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
     ),
@@ -43,7 +45,7 @@ QUESTION = (
         "--group", "groups", multiple=True, type=Groups(), metavar="NAME=a,b,...",
         help="A group of features; repeat for several.",
     ),
-    click.option("--groups", "groups_file", type=click.Path(), help="YAML or JSON file of groups: name: [features]."),
+    click.option("--groups", "groups_file", type=FilePath(), help="YAML or JSON file of groups: name: [features]."),
     click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP."),
     click.option(
         "--group-correlated", type=float, metavar="R", help="Find groups with rank correlations of at least R."
@@ -107,22 +109,24 @@ THREADS = (
 
 RUNNING = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]"),
-    click.option("--cluster", type=click.Path(), help="In place of --scheduler: a file such as those in cluster/."),
+    click.option("--cluster", type=FilePath(), help="In place of --scheduler: a file such as those in cluster/."),
     click.option(
-        "--performance-report", type=click.Path(), metavar="FILE",
+        "--performance-report", type=FilePath(), metavar="FILE",
         help="With a cluster: save dask's report of tasks, workers and transfers as HTML.",
     ),
 )  # fmt: skip
 """where it runs"""
 
 RESULT = (
-    click.option("--out", type=click.Path(), metavar="FOLDER", help="Folder to save the result in."),
-    click.option("--overwrite", is_flag=True, help="Replace another result that is already there."),
-    click.option("--force", is_flag=True, help="Compute again what is there already, of the same question and files."),
+    click.option("--out", type=FilePath(), metavar="FOLDER", help="Folder to save the result in."),
+    click.option("--overwrite/--no-overwrite", "overwrite", help="Replace another result that is already there."),
+    click.option(
+        "--force/--no-force", "force", help="Compute again what is there already, of the same question and files."
+    ),
 )
 """where the result goes"""
 
-JSON = (click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of tables."),)
+JSON = (click.option("--json/--no-json", "as_json", help="Print one line of JSON instead of tables."),)
 
 CONSOLE = (
     *JSON,

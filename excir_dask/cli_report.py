@@ -6,13 +6,17 @@ from pathlib import Path
 
 import click
 
+from excir_dask.cli_config import CONFIG, Command
+from excir_dask.cli_options import options
+from excir_dask.cli_types import FilePath
 from excir_dask.errors import LakeError
 from excir_dask.folders import REPORT
 
 
-@click.command()
-@click.argument("folder", type=click.Path())
-@click.option("--out", type=click.Path(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
+@click.command(cls=Command)
+@click.argument("folder", type=FilePath())
+@options(CONFIG)
+@click.option("--out", type=FilePath(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
 def report(folder: str, out: str | None) -> None:
     """Write a saved explanation, sweep or audit as one HTML file that works offline.
 

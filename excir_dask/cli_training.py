@@ -9,21 +9,21 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG
+from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_options import CONSOLE, RUNNING, options
 from excir_dask.cli_running import running
-from excir_dask.cli_types import KeyValue, Lake, Names
+from excir_dask.cli_types import FilePath, KeyValue, Lake, Names
 from excir_dask.options import lake_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
 @options(CONFIG)
 @click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
-@click.option("--out", type=click.Path(), required=True, help="File of the model: a name that ends .ubj or .json.")
-@click.option("--overwrite", is_flag=True, help="Replace another model that is already there.")
-@click.option("--force", is_flag=True, help="Train again what is there already, of the same options and files.")
+@click.option("--out", type=FilePath(), required=True, help="File of the model: a name that ends .ubj or .json.")
+@click.option("--overwrite/--no-overwrite", help="Replace another model that is already there.")
+@click.option("--force/--no-force", help="Train again what is there already, of the same options and files.")
 @click.option(
     "--features", type=Names(), metavar="a,b,...", help="Names or patterns to learn from; '!name' takes columns away."
 )

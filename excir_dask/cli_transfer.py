@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG
+from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_options import (
     BUDGET,
     CONSOLE,
@@ -23,12 +23,14 @@ from excir_dask.cli_options import (
     options,
 )
 from excir_dask.cli_running import running
-from excir_dask.cli_types import KeyValue, Lake, Numbers, Seeds
+from excir_dask.cli_types import FilePath, KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
+from excir_dask.options import lake_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("lake", type=Lake())
+@lake_options
 @options(CONFIG)
 @click.option(
     "--fractions", type=Numbers(), metavar="a,b,...", default="0.2,0.3,0.4,0.5,0.75", show_default=True,
@@ -85,9 +87,9 @@ def sweep(
         click.echo(str(found))
 
 
-@click.command()
-@click.argument("a")
-@click.argument("b")
+@click.command(cls=Command)
+@click.argument("a", type=FilePath())
+@click.argument("b", type=FilePath())
 @options(CONFIG)
 @click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")

@@ -6,6 +6,7 @@ gives something that ``convert`` takes; what it cannot use is a ``ValueError`` t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,13 @@ class Lake(click.ParamType):
         if not isinstance(value, str) and not _all(value, str):
             raise ValueError("a path, URL or glob, or a list of Parquet files")
         return value
+
+
+class FilePath(click.Path):
+    """A file or folder, where ~ stands for the home folder: no shell has put it there in ``--out=~/x``, or in a file"""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(os.path.expanduser(value), param, ctx)
 
 
 class Output(click.ParamType):

@@ -37,51 +37,64 @@ def runner_for(
     cluster: str | os.PathLike[str] | None = None,
 ) -> Iterator[Runner]:
     """A runner for an address or client, for a cluster file, or (None) the active client, or else threads."""
-    if cluster is not None:
-        if scheduler is not None:
-            raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
-        with client_of_file(cluster) as client, closing(ClusterRunner(client, progress)) as runner:
-            yield runner
-        return
-    if isinstance(scheduler, str):
-        with connected(scheduler) as client, closing(ClusterRunner(client, progress)) as runner:
-            yield runner
-        return
-    active = scheduler if scheduler is not None else _active_client()
-    with closing(LocalRunner(progress) if active is None else ClusterRunner(active, progress)) as local:
-        yield local
+    with (
+        reached(scheduler, cluster) as client,
+        closing(LocalRunner(progress) if client is None else ClusterRunner(client, progress)) as runner,
+    ):
+        yield runner
 
 
 @contextmanager
-def client_for(scheduler: str | Client | None) -> Iterator[Client]:
+def reached(scheduler: str | Client | None, cluster: str | os.PathLike[str] | None = None) -> Iterator[Client | None]:
+    """A client of an address or of a cluster file, the client that is given, the active one, or None without any."""
+    if cluster is not None:
+        if scheduler is not None:
+            raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
+        with client_of_file(cluster) as client:
+            yield client
+    elif isinstance(scheduler, str):
+        with connected(scheduler) as client:
+            yield client
+    else:
+        yield scheduler if scheduler is not None else _active_client()
+
+
+@contextmanager
+def client_for(scheduler: str | Client | None, cluster: str | os.PathLike[str] | None = None) -> Iterator[Client]:
     """A client for what runs on a cluster only; (None) without an active client, of a cluster inside this process.
 
     It is a client of its own even where one is given: whatever a run leaves on the cluster goes when it is closed. The
     cluster inside this process is one worker with all threads: it starts in 0.1 s and no other machine can reach it.
     """
-    active = scheduler if scheduler is not None else _active_client()
-    if isinstance(active, str):
-        with connected(active) as client:
-            yield client
-    elif active is not None:
-        with _connect(active.scheduler.address, active.security) as client:
-            yield client
-    else:
-        import dask
-        from dask.system import CPU_COUNT
-        from distributed import Client, LocalCluster
+    with reached(scheduler, cluster) as active:
+        if active is None:
+            with _in_this_process() as client:
+                yield client
+        elif cluster is not None or isinstance(scheduler, str):
+            yield active
+        else:
+            with _connect(active.scheduler.address, active.security) as client:
+                yield client
 
-        # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
-        with (
-            dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
-            LocalCluster(
-                n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
-                memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
-                scheduler_kwargs={"dashboard": False},
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):  # fmt: skip
-            yield client
+
+@contextmanager
+def _in_this_process() -> Iterator[Client]:
+    import dask
+    from dask.system import CPU_COUNT
+    from distributed import Client, LocalCluster
+
+    # no memory limit: a worker measures the process it lives in, and would pause for what the caller holds
+    with (
+        dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
+        LocalCluster(
+            n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
+            silence_logs=logging.ERROR,
+            memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
+            scheduler_kwargs={"dashboard": False},
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
 
 
 @contextmanager

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
     from excir_dask.explanation import Explanation
 
+TOP, TARGET = 8, 0.9
+"""what a sample is asked for: the probability that of its top 8, those of all rows have this Jaccard"""
+
+MOST_SIMULATED = 20_000
+"""scores of a sample from which on it is not: that would take seconds"""
+
 RISKY = 2.0
 """times the error of independent rows from which on it is said that row groups differ"""
 
@@ -33,7 +39,7 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
     """Ranking of every output as a table with bars, then groups, then what was left out."""
     lines = [headline(explanation), ""]
     for output in explanation.outputs["output"]:
-        table = explanation.of(output)
+        table = with_intervals(explanation, output)
         lines.append(f"{output}: feature ranking by {explanation.facts['settings']['rank_by']}")
         lines += _rows(table.head(k), width)
         if len(table) > k:
@@ -62,6 +68,15 @@ def html(explanation: Explanation, k: int = 15) -> str:
     parts.append("<p>▲ moves with the output, ▼ against it; the bar is strength = |2 cir − 1|.</p>")
     parts += [f"<p>{escape(note)}</p>" for note in notes(explanation)]
     return "".join(parts) + "</div>"
+
+
+def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
+    """Features of an output; for a sample, with the limits ``low`` and ``high`` of the scores of all rows."""
+    table = explanation.of(output)
+    if explanation.facts["settings"]["fraction"] == 1:
+        return table
+    limits = explanation.intervals()
+    return table.merge(limits.loc[limits["output"] == output, ["feature", "low", "high"]], on="feature")
 
 
 def headline(explanation: Explanation) -> str:
@@ -95,6 +110,7 @@ def notes(explanation: Explanation) -> list[str]:
     wide = explanation.features["center_bound"].max()
     if wide > 1e-12:
         found.append(f"note: approximate centres changed no score by more than {wide:.1g} (certified)")
+    found += _enough(explanation)
     found += _row_groups(explanation)
     flagged = explanation.features[explanation.features["flag"] != ""]
     for flag, table in flagged.groupby("flag"):
@@ -107,22 +123,35 @@ def notes(explanation: Explanation) -> list[str]:
     return found
 
 
+def _enough(explanation: Explanation) -> list[str]:
+    """Whether a sample stands for all rows."""
+    settings, auto = explanation.facts["settings"], explanation.facts.get("auto")
+    if settings["fraction"] == 1:
+        all_rows = "note: all rows were taken, because nothing less would have met the target"
+        return [] if auto is None else [all_rows]
+    if auto is not None:
+        last, k, target = auto["steps"][-1], auto["k"], auto["target_jaccard"]
+        jaccard, probability = last["jaccard"], last["probability"]
+        how = f"sampling by {settings['sampling']}, in {len(auto['steps'])} steps"
+        begin = f"{settings['fraction']:.0%} of the rows were enough ({how})"
+    elif len(explanation.features) > MOST_SIMULATED:
+        return []
+    else:
+        k, target = TOP, TARGET
+        sure = [explanation.stability(k, target, output) for output in explanation.outputs["output"]]
+        jaccard, probability = min(each.jaccard for each in sure), min(each.probability for each in sure)
+        begin = f"this is a sample of {settings['fraction']:.0%}"
+    return [
+        f"note: {begin}: with that of all rows the top {k} has an expected Jaccard of {jaccard:.3f}, "
+        f"and one of {target:g} or more with probability {probability:.2f}"
+    ]
+
+
 def _row_groups(explanation: Explanation) -> list[str]:
     """Whether rows of a row group resemble each other, which makes errors larger."""
     table, settings = explanation.features, explanation.facts["settings"]
     alike = table[(table["stderr_by"] == "row groups") & (table["stderr_rows"] > 0)]
-    auto = explanation.facts.get("auto")
     found = []
-    if auto is not None:
-        last = auto["steps"][-1]
-        found.append(
-            f"note: {settings['fraction']:.0%} of the rows were enough (sampling by {settings['sampling']}, "
-            f"in {len(auto['steps'])} steps): with that of all rows the top {auto['k']} has an expected Jaccard of "
-            f"{last['jaccard']:.3f}, and one of {auto['target_jaccard']:g} or more with probability "
-            f"{last['probability']:.2f}"
-            if settings["fraction"] < 1
-            else "note: all rows were taken, because nothing less would have met the target"
-        )
     if len(alike):
         times = float((alike["stderr"] / alike["stderr_rows"]).median())
         if settings["sampling"] == "row-groups" and settings["fraction"] < 1 and times > RISKY:
@@ -141,12 +170,15 @@ def _row_groups(explanation: Explanation) -> list[str]:
 def _rows(table: pd.DataFrame, width: int) -> list[str]:
     """Features, a line each."""
     longest = _longest(table["feature"], NAME)
-    lines = [f"  {'rank':>4}  {fit('feature', longest)}    {'cir':>7}  {'stderr':>7}  strength"]
+    sampled = "low" in table
+    error = f"{'95% interval':>15}" if sampled else f"{'stderr':>7}"
+    lines = [f"  {'rank':>4}  {fit('feature', longest)}    {'cir':>7}  {error}  strength"]
     for row in table.to_dict("records"):
+        error = f"{row['low']:.4f} - {row['high']:.4f}" if sampled else f"{row['stderr']:>7.4f}"
         flag = f"  [{row['flag']}]" if row["flag"] else ""
         lines.append(
             f"  {row['rank']:>4}  {fit(row['feature'], longest)}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  "
-            f"{row['stderr']:>7.4f}  {bar(row['strength'], width)} {row['strength']:.3f}{flag}"
+            f"{error}  {bar(row['strength'], width)} {row['strength']:.3f}{flag}"
         )
     return lines
 

@@ -125,9 +125,10 @@ def explain(
         In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     checkpoint : path or URL, optional
         Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
-        from there after it was ended in any way, and gives the same result to the byte.
+        from there after it was ended in any way, and gives the same result to the byte. Once that is saved in ``out``
+        they are removed.
     storage_options : mapping, optional
-        For fsspec filesystems.
+        For fsspec filesystems: that of the lake, and of ``checkpoint`` where that is a URL.
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
         one of the whole run.
@@ -139,7 +140,7 @@ def explain(
     overwrite : bool
         Replace another explanation that is in that folder.
     force : bool
-        Compute again what is there already.
+        Compute again what is there already, in ``out`` or in ``checkpoint``.
 
     Returns
     -------
@@ -154,16 +155,18 @@ def explain(
     0       a  1.00          1
     1       b  0.25         -1
     """
+    out = None if out is None else os.path.expanduser(out)
     saved = None if out is None else saved_id(Path(out) / "manifest.json", ["run_id"])
     if out is not None:  # before the footers are read, which may take minutes, if they cannot change the answer
         check_target(out, overwrite or saved is not None)
+    for_checkpoint_only = _remote(checkpoint) and isinstance(lake, str | os.PathLike) and not _remote(lake)
     question = ask(
         lake, output=output, model=model, predict_type=predict_type, model_columns=model_columns,
         allow_pickle=allow_pickle, features=features, categoricals=categoricals, max_categories=max_categories,
         groups=groups, group_prefix=group_prefix, group_correlated=group_correlated, group_rows=group_rows,
         weights=weights, fraction=fraction, sampling=sampling, seed=seed, target_jaccard=target_jaccard,
         confidence=confidence, k=k, centering=centering, rank_by=rank_by, budget=budget,
-        storage_options=storage_options, table_version=table_version,
+        storage_options=None if for_checkpoint_only else storage_options, table_version=table_version,
     )  # fmt: skip
     run = question.run_id
     same = saved is not None and saved == run
@@ -175,6 +178,10 @@ def explain(
     _log_plan(question)
     with _runner(lake, scheduler, cluster, progress) as runner:
         kept = None if checkpoint is None else _checkpoint(checkpoint, question, storage_options)
+        if kept is not None and force:
+            kept.forget()
+        elif kept is not None and (found_states := kept.states()):
+            log.info("going on from %d states of an earlier run in %s", found_states, checkpoint)
         if question.goal is None:
             found = attempt(question.inputs, question.settings, runner, checkpoint=kept).explanation
         else:
@@ -184,6 +191,8 @@ def explain(
     if out is not None:
         found.save(out, overwrite or same)
         log.info("saved in %s", out)
+        if kept is not None:  # nobody goes on with what is done
+            kept.remove()
     return found
 
 
@@ -218,8 +227,12 @@ def _checkpoint(
     if question.inputs.snapshot is None:
         raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
     name = os.fspath(place)
-    filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
+    filesystem, root = filesystem_of(name, storage_options if _remote(name) else None)
     return open_checkpoint(filesystem, root, question.identity)
+
+
+def _remote(place: Any) -> bool:
+    return isinstance(place, str) and "://" in place
 
 
 def _runner(

@@ -1,8 +1,10 @@
 """As many rows as it takes: the sample grows until the top features are surely those of all rows.
 
-Each step explains a sample that holds the one before. What a model said of a row is kept, so no row is shown to it
-twice; drawn row groups grow so fast that together the steps read about twice what the last one does. Where rows are
-drawn, everything is read again at every step. What all steps took is what the explanation tells.
+Each step explains a sample that holds the one before, and takes over what is known of its rows: what a model said of
+them, and, up to a limit, the rows themselves. A step by row groups reads only those that are new, once for both scans.
+Single rows are drawn from all over the lake, so the first step holds as many as it may, and later ones take theirs from
+those; where they want more, and there is no model to be spared, all rows are taken, because all must be read anyway.
+What all steps took together is what the explanation tells.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from excir_dask.attempt import Attempt, Settings, attempt
 from excir_dask.errors import UsageError
 from excir_dask.explanation import Explanation
 from excir_dask.graph.checkpoint import Checkpoint
-from excir_dask.graph.run import Runner
+from excir_dask.graph.run import KEPT_BYTES, Runner
 from excir_dask.inputs import Inputs, resampled
+from excir_dask.lake.frames import is_pandas
+from excir_dask.lake.held import held_bytes
 from excir_dask.lake.sample import Sample
 
 FIRST = 0.05
@@ -34,6 +38,10 @@ LARGEST = 0.7
 
 LEAST_GROUPS = 40
 """row groups from which on whole row groups are drawn where there is no model"""
+
+
+HELD_BYTES = KEPT_BYTES
+"""decoded rows that are held at most: from a disk, reading Parquet again is twice as fast as reading those"""
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,15 @@ def grow(
         share = min(max(share, FIRST_GROUPS / max(groups, 1)), 1.0)
     steps: list[dict[str, Any]] = []
     found: Attempt | None = None
+    asked: Inputs | None = None
     spent: dict[str, Any] = {"seconds": 0.0, "bytes_read": 0}  # of all steps together
     while True:
         share = 1.0 if share > LARGEST else round(share, 6)
-        sample = Sample(share, inputs.sample.seed, by)
-        found = attempt(resampled(inputs, sample), settings, runner, found.scans if found else None, checkpoint)
+        asked = resampled(inputs, Sample(share, inputs.sample.seed, by), asked)
+        held = _held(asked)
+        # what a checkpoint has need not be read at all
+        hold = None if checkpoint is not None else held
+        found = attempt(asked, settings, runner, found.scans if found else None, checkpoint, hold)
         for name in spent:
             spent[name] += found.explanation.provenance[name]
         step = _judge(found.explanation, goal)
@@ -82,6 +94,8 @@ def grow(
         if share == 1.0 or step["probability"] >= goal.confidence:
             break
         share = _next(found.explanation, goal, share)
+        if share > (held or 0.0) and _reads_everything(asked):
+            share = 1.0
     auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": goal.k, "steps": steps}
     return replace(
         found.explanation,
@@ -96,6 +110,24 @@ def _sampling(inputs: Inputs) -> str:
         return "rows"
     groups = sum(len(file.row_groups) for file in inputs.snapshot.files)
     return "row-groups" if groups >= LEAST_GROUPS else "rows"
+
+
+def _reads_everything(inputs: Inputs) -> bool:
+    """Whether all rows must be read for any sample, and reading is what takes the time."""
+    return inputs.sample.by == "rows" and inputs.outputs.model is None and not is_pandas(inputs.lake)
+
+
+def _held(inputs: Inputs) -> float | None:
+    """Share of the rows to hold, at least that of the sample; None: too much to be held."""
+    if inputs.snapshot is None or (inputs.outputs.model is not None and inputs.sample.by == "rows"):
+        return None  # a frame is there already, and a model's rows are read for it alone
+    size = held_bytes(inputs.plan, inputs.plan.rows)
+    if size is None:
+        return None
+    if inputs.sample.by == "row-groups":
+        return 1.0 if size <= HELD_BYTES else None
+    share = min(HELD_BYTES / size, 1.0)
+    return share if share >= inputs.sample.fraction else None
 
 
 def _judge(explanation: Explanation, goal: Goal, share: float | None = None) -> dict[str, float]:

@@ -12,7 +12,7 @@ from excir_dask.lake.blocks import Layout
 from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
 from excir_dask.lake.locate import locate
 from excir_dask.lake.pieces import OpenFiles
-from excir_dask.lake.plan import Plan, make_plan
+from excir_dask.lake.plan import Plan, extended, make_plan
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
@@ -115,13 +115,18 @@ def prepare(
     return Inputs(lake, outputs, sample, plan, layout, None, snapshot)
 
 
-def resampled(inputs: Inputs, sample: Sample) -> Inputs:
-    """The same with another sample."""
+def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> Inputs:
+    """The same with another sample; slices of whole row groups that a smaller sample has stay as they are."""
     selection, snapshot = inputs.plan.selection, inputs.snapshot
     if snapshot is None:
         return replace(inputs, sample=sample, layout=_layout(None, selection, sample))
-    plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
-    return replace(inputs, sample=sample, plan=plan, layout=_layout(snapshot.location.filesystem, selection, sample))
+    layout = _layout(snapshot.location.filesystem, selection, sample)
+    if earlier is None or sample.by == "rows":
+        plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
+    else:
+        fresh = replace(sample, above=earlier.sample.fraction)
+        plan = extended(earlier.plan, make_plan(snapshot, selection, inputs.plan.budget, fresh))
+    return replace(inputs, sample=sample, plan=plan, layout=layout)
 
 
 def identity(inputs: Inputs, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,11 +29,13 @@ def make_id(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def lake_fingerprint(lake: Any, storage_options: Mapping[str, Any] | None = None) -> str | None:
+def lake_fingerprint(
+    lake: Any, storage_options: Mapping[str, Any] | None = None, table_version: int | None = None
+) -> str | None:
     """Of the files of a lake, from their footers; None for a DataFrame, which has none."""
     if not isinstance(lake, str | os.PathLike | Sequence):
         return None
-    return take_snapshot(locate(lake, storage_options)).fingerprint
+    return take_snapshot(locate(lake, storage_options, table_version)).fingerprint
 
 
 def saved_id(file: Path, place: Sequence[str]) -> str | None:

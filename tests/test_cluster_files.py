@@ -9,13 +9,14 @@ from pathlib import Path
 
 import dask
 import distributed  # noqa: F401  (its defaults are what we compare with)
+import numpy as np
 import oracle
 import pandas as pd
 import pytest
 import yaml
 from dask.utils import parse_timedelta
 
-from excir_dask import explain
+from excir_dask import explain, sweep, train
 from excir_dask.cluster_files import KEYS, read_cluster_file
 from excir_dask.cluster_kinds import settings_of, starter_of
 from excir_dask.errors import ClusterError, UsageError
@@ -103,6 +104,21 @@ def test_the_local_file_starts_processes_and_gives_the_same_bytes(lake, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "explanation.json").read_text() == explain(lake, output="pred").to_json()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_sweep_trains_and_explains_on_one_cluster(tmp_path, caplog):
+    frame = pd.DataFrame({"x": np.arange(400.0) % 37, "z": np.arange(400.0) % 11}).assign(y=lambda f: f["x"] > 20)
+    lake = oracle.write_lake(tmp_path / "lake", frame, 2)
+    learning = {"label": "y", "rounds": 2, "params": {"max_depth": 2}}
+    file = write(tmp_path, kind="local", options={"n_workers": 2, "threads_per_worker": 1, **QUIET})
+    with caplog.at_level("INFO", "excir_dask"):
+        found = sweep(lake, retrain=learning, fractions=[0.5], seeds=1, k=1, cluster=file)
+    assert sum(record.getMessage().startswith("dashboard") for record in caplog.records) == 1
+    assert list(found.summary["fraction"]) == [0.5, 1.0]
+    with caplog.at_level("INFO", "excir_dask"):
+        assert train(lake, cluster=file, **learning).provenance["workers"] == 2
 
 
 def test_settings_of_a_file_end_with_it(tmp_path):

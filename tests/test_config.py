@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from excir_dask import Explanation
+from excir_dask import Explanation, explain
 from excir_dask.cli import excir
 
 
@@ -148,3 +148,33 @@ def test_mistakes_of_a_sweep_are_named(run, text):
     done = run(text, "/nowhere", command="sweep")
     assert done.exit_code == 2
     assert "job.yaml: '" in done.stderr
+
+
+def test_what_is_typed_replaces_what_excludes_it(lake, tmp_path):
+    """An output for a model, and the other way round; quiet for verbose; flags can be switched off."""
+    config = tmp_path / "job.yaml"
+    config.write_text(
+        f"lake: {lake}\nmodel: {tmp_path}/none.ubj\nverbose: true\njson: true\nscheduler: tcp://127.0.0.1:1\n"
+    )
+    local = tmp_path / "cluster.yaml"
+    local.write_text("kind: nothing\n")
+    done = CliRunner().invoke(excir, ["explain", "--config", str(config), "--output", "pred", "--cluster", str(local)])
+    assert (done.exit_code, "cluster.yaml" in done.stderr) == (2, True)  # it is the cluster file that is looked at
+    config.write_text(f"lake: {lake}\nmodel: {tmp_path}/none.ubj\nverbose: true\njson: true\n")
+    done = CliRunner().invoke(excir, ["explain", "--config", str(config), "--output", "pred", "-q", "--no-json"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("ExCIR over")
+    assert done.stderr == ""
+
+
+def test_home_may_be_written_short_where_no_shell_sees_it(lake, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = tmp_path / "job.yaml"
+    config.write_text(f"lake: {lake}\noutput: pred\nout: ~/from file\n")
+    for more, name in (([], "from file"), (["--out=~/typed"], "typed")):
+        done = CliRunner().invoke(excir, ["explain", "--config", str(config), *more])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / name / "explanation.json").exists()
+    assert explain(lake, output="pred", out="~/called").provenance["run_id"]
+    assert (tmp_path / "called" / "explanation.json").exists()
+    assert CliRunner().invoke(excir, ["compare", "~/typed", "~/called"]).exit_code == 0

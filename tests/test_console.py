@@ -1,12 +1,15 @@
 """What a command says while it runs, and how it ends when it is told to."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -75,8 +78,10 @@ def test_loud_and_quiet_at_once_is_wrong_usage(lake):
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_a_terminal_gets_bars_with_rows_and_bytes(lake):
+@pytest.mark.parametrize("columns", [120, 80, 50])
+def test_a_terminal_gets_bars_with_rows_and_bytes(lake, columns):
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     with subprocess.Popen(command(lake, "--threads", "1"), stdout=subprocess.DEVNULL, stderr=theirs) as process:
         os.close(theirs)
         shown = b""
@@ -90,10 +95,11 @@ def test_a_terminal_gets_bars_with_rows_and_bytes(lake):
             shown += part
     os.close(ours)
     assert process.returncode == 0
-    text = shown.decode()
-    assert re.search(r"scan 1: quantiles +\[#+-+\] +\d+%  (\S+  )?[\d.]+k/120\.0k rows, [\d.]+/10\.56 MB", text)
-    assert "120.0k/120.0k rows" in text
+    text = re.sub(r"\x1b\[\S*?[A-Za-z]", "", shown.decode())
+    bar, rows = r"\[#+-+\] +" if columns == 120 else "", r"  [\d.]+k/120\.0k rows, [\d.]+/10\.56 MB"
+    assert re.search(rf"scan 1: quantiles +{bar}\d+%(  \d\d:\d\d:\d\d)?{rows if columns > 50 else ''}", text)
     assert "scan 2: co-movement" in text
+    assert max(map(len, re.split(r"[\r\n]+", text))) < columns, "a longer line would be a new one each time"
 
 
 def test_lines_in_a_log_are_few_and_say_what_is_left(monkeypatch, capfd):

@@ -1,14 +1,18 @@
 """Samples of whole row groups, intervals, and samples that grow until they are large enough."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import write_lake
 
 from excir_dask import explain
+from excir_dask.cli import excir
 from excir_dask.errors import UsageError
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.snapshot import LakeFile
@@ -313,13 +317,6 @@ def test_wrong_questions_about_stability_are_refused():
     assert explain(table(), output="pred").stability(4, fraction=1.0).probability == 1.0
 
 
-def test_auto_tells_what_all_its_steps_read(tmp_path):
-    lake = write_lake(tmp_path / "lake", table(), 6, 100)
-    found = explain(lake, output="pred", fraction="auto", k=4, sampling="rows")
-    steps = len(found.facts["auto"]["steps"])
-    assert found.provenance["bytes_read"] == steps * explain(lake, output="pred").provenance["bytes_read"]
-
-
 @pytest.mark.parametrize("place", ["frame", "files"])
 def test_columns_that_vary_nowhere_do_not_stop_auto_from_ending_early(tmp_path, place):
     rng = np.random.default_rng(1)
@@ -331,3 +328,20 @@ def test_columns_that_vary_nowhere_do_not_stop_auto_from_ending_early(tmp_path, 
     found = explain(lake, output="pred", fraction="auto", k=3)
     assert found.facts["still"] == ["always", "never"]
     assert found.facts["settings"]["fraction"] < 0.3
+
+
+def test_a_sample_shows_its_intervals_and_how_sure_its_top_is(tmp_path):
+    part = explain(table(), output="pred", fraction=0.3)
+    text = str(part)
+    first = part.intervals().merge(part.top(1), on="feature").iloc[0]
+    assert "95% interval" in text
+    assert f"{first['low']:.4f} - {first['high']:.4f}" in text
+    sure = part.stability(8, 0.9)
+    assert f"an expected Jaccard of {sure.jaccard:.3f}" in text
+    assert f"with probability {sure.probability:.2f}" in text
+    assert "95% interval" not in str(explain(table(), output="pred"))
+    lake = write_lake(tmp_path / "lake", table(), 2)
+    done = CliRunner().invoke(excir, ["explain", str(lake), "--output", "pred", "--fraction", "0.3", "--json"])
+    found = json.loads(done.stdout)
+    assert found["fraction"] == 0.3
+    assert all(row["low"] < row["cir"] < row["high"] for row in found["top"]["pred"])

@@ -24,7 +24,7 @@ PREVIOUS = "previous"
 EVENTS = ("fail", "warn", "error", "ok")
 _OWN = (
     "lake", "output", "model", "groups", "group_prefix", "group_correlated", "group_rows", "fraction", "seed", "k",
-    "scheduler", "cluster", "progress", "out", "overwrite", "force",
+    "scheduler", "cluster", "progress", "checkpoint", "out", "overwrite", "force",
 )  # fmt: skip
 """arguments of explain that an audit has settings of its own for, or gives itself"""
 KEYS = (
@@ -137,7 +137,7 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         baseline=None if given.get("baseline") is None else _name("baseline", given["baseline"]),
         checks=read_checks(given.get("checks")),
         hooks=_hooks(given.get("hooks")),
-        arguments=_arguments(given, base),
+        arguments=_arguments(given),
         scheduler=scheduler,
         cluster=None if cluster is None else _placed(cluster, base),
         results_options=_results_options(given),
@@ -162,7 +162,7 @@ def _output(given: Any) -> Any:
     return given
 
 
-def _arguments(given: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """What is passed on to explain, by its own names."""
     from excir_dask.explain import explain
 
@@ -173,8 +173,6 @@ def _arguments(given: Mapping[str, Any], base: Path) -> dict[str, Any]:
     _known("explain.", others, allowed)
     if not isinstance(others.get("storage_options", {}), dict):
         raise UsageError("explain.storage_options is no mapping; give one such as {anon: true}")
-    if isinstance(others.get("checkpoint"), str):
-        others = {**others, "checkpoint": _placed(others["checkpoint"], base)}
     fraction = given.get("fraction", 1.0)
     if fraction != "auto":
         _number("fraction", fraction, 1e-12, 1.0)

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from pyarrow import fs
 
-from excir_dask.errors import DataError, UsageError
+from excir_dask.errors import DataError, ReadError, UsageError
 from excir_dask.graph.freeze import freeze, thaw
+from excir_dask.lake.troubles import may_pass, said
 
 T = TypeVar("T")
 
@@ -46,9 +47,22 @@ class Checkpoint:
         self._save(path, freeze(made))
         return made, False
 
-    def clear(self) -> None:
-        """Remove the states of this run: it has ended well."""
-        self.filesystem.delete_dir(self.folder)
+    def forget(self) -> None:
+        """Remove the states of this run."""
+        for info in self._list():
+            if info.path.endswith(SUFFIX):
+                self.filesystem.delete_file(info.path)
+
+    def remove(self) -> None:
+        """Remove the folder of this run."""
+        for info in self._list():
+            self.filesystem.delete_file(info.path)
+        if self._local:  # in buckets there are no folders
+            self.filesystem.delete_dir(self.folder)
+
+    @property
+    def _local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
 
     def _list(self) -> list[fs.FileInfo]:
         return self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
@@ -66,11 +80,13 @@ class Checkpoint:
     def _save(self, path: str, content: bytes) -> None:
         # a name of its own until it is whole: two workers may do the same slice after one was thought lost
         part = f"{path}.{uuid.uuid4().hex}"
-        local = isinstance(self.filesystem, fs.LocalFileSystem)
-        with self.filesystem.open_output_stream(part if local else path) as target:
-            target.write(content)
-        if local:
-            self.filesystem.move(part, path)
+        try:
+            with self.filesystem.open_output_stream(part if self._local else path) as target:
+                target.write(content)
+            if self._local:
+                self.filesystem.move(part, path)
+        except OSError as error:  # such as a full disk
+            raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {said(error)}") from None
 
 
 def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -> Checkpoint:
@@ -81,8 +97,11 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
         filesystem.create_dir(folder, recursive=True)
         with filesystem.open_output_stream(posixpath.join(folder, "run.json")) as target:
             target.write(text.encode())
-    except OSError as error:
-        raise UsageError(f"{root} cannot be written to: {error}; choose another folder for checkpoints") from error
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and may_pass(error):
+            raise ReadError(f"{root} (checkpoint) cannot be reached: {said(error)}") from None
+        reason = said(error) if str(error) else "its store is read only"
+        raise UsageError(f"{root} (checkpoint) cannot be written to: {reason}; choose another folder") from None
     return Checkpoint(filesystem, folder)
 
 

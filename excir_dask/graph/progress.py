@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,15 @@ LINE_SECONDS = 10.0
 
 QUIET_SECONDS = 60.0
 """after so long a line comes even if less than the next figure was done"""
+
+NARROW = 80
+"""cells of a terminal that does not say how many it has"""
+
+BAR = 36
+"""cells of a bar at most"""
+
+TEXT = 42
+"""cells that rows, bytes and the bar's brackets take: a bar is shorter rather than these left out"""
 
 LINE_SHARE = 0.1
 """of the work, between two lines"""
@@ -86,10 +96,15 @@ def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | No
         return
     import click
 
+    # a line that is longer than the terminal would be a new line each time
+    cells = (os.get_terminal_size(sys.stderr.fileno()).columns or NARROW) - len(f"{label:<20}  100%  00:00:00  ") - 1
+    width = max(min(BAR, cells - TEXT), 0)
     with click.progressbar(
-        length=length, label=f"{label:<20}", file=sys.stderr, show_pos=False, item_show_func=lambda text: text
-    ) as shown:
-        yield lambda place, text: shown.update(place - shown.pos, text or None)
+        length=length, label=f"{label:<20}", file=sys.stderr, show_pos=False, item_show_func=lambda text: text,
+        width=width or 1, bar_template="%(label)s  [%(bar)s]  %(info)s" if width else "%(label)s  %(info)s",
+    ) as shown:  # fmt: skip
+        room = cells - (width + len("[]  ") if width else 0)
+        yield lambda place, text: shown.update(place - shown.pos, text if text and len(text) <= room else None)
 
 
 class _Lines:

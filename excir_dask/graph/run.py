@@ -91,8 +91,9 @@ class ClusterRunner:
                     future = self._next(finished)
                     if future.status != "finished":
                         self._raise(future)
-                    waiting.discard(future.key)
-                    advance(future.key)
+                    if future.key in waiting:  # what is asked for may be a slice itself, and then comes twice
+                        waiting.discard(future.key)
+                        advance(future.key)
                     del future  # a state that nobody holds is let go as soon as it is merged
             return list(self.client.gather(results))
         finally:

@@ -1,8 +1,8 @@
 """The two scans over the slices of a plan.
 
 Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some
-centres. How many times the rows are read for that is decided here. Where a model makes the outputs, each span of rows
-is scored by one task; its result is kept by the runner until the last scan.
+centres. How many times the rows are looked at for that is decided here; :mod:`excir_dask.graph.sources` says where
+they come from.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.graph.checkpoint import Checkpoint, digest
+from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import Runner
 from excir_dask.graph.slices import (
@@ -33,11 +33,11 @@ from excir_dask.graph.slices import (
     on_slice,
     pick_slice,
     refine_slice,
-    score_span,
     sum_slice,
     summarise_slice,
     trim_slice,
 )
+from excir_dask.graph.sources import Sources, places, shared, state_name
 from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.categories import MOST_VALUES, merge_categories
 from excir_dask.kernels.centers import Centers, concatenate
@@ -67,9 +67,12 @@ class Scans:
     model : Model, optional
         What makes the outputs, where they are not columns.
     earlier : Scans, optional
-        Of a smaller sample of rows from the same plan, by the same runner.
+        Of a smaller sample of the same lake, by the same runner: rows that a model has seen are not shown to it again,
+        and rows that are held are not read again.
     checkpoint : Checkpoint, optional
         Where the states of finished slices are kept.
+    hold : float, optional
+        Share of the rows that is read once and held; without it, every scan reads its slices again.
     """
 
     def __init__(
@@ -81,16 +84,16 @@ class Scans:
         model: Model | None = None,
         earlier: Scans | None = None,
         checkpoint: Checkpoint | None = None,
+        hold: float | None = None,
     ):
         self.plan = plan
         self.layout = layout
         self.runner = runner
-        self.frames = frames
-        self.model = model
-        self.earlier = earlier if model is not None and layout.sample.by == "rows" else None
         self.checkpoint = checkpoint
         # keys are shared by everybody on a cluster: no two runs may meet
         self.token = uuid.uuid4().hex
+        before: Sources | None = None if earlier is None else earlier.sources
+        self.sources: Sources = Sources(plan, layout, self.token, frames, model, checkpoint, hold, before)
 
     def statistics(self, centering: str, categories: int = 0, sample_rows: int = 0) -> LakeStats:
         """Scan 1, and one more look at the rows where a trimmed centre asks for it.
@@ -140,11 +143,11 @@ class Scans:
             return {}
         merge = partial(map_columns, partial(merge_categories, limit=limit))
         graph: Graph = {}
-        common = self._shared(graph, "categories", layout, limit)
+        common = shared(graph, self.token, "categories", layout, limit)
         leaves = []
         for number, slices in enumerate(self.plan.blocks[0]):
             leaves.append((f"excir-categories-{self.token}", 0, number, 0))
-            frame = self._frame(graph, number)
+            frame = self.sources.frame(graph, number)
             graph[leaves[-1]] = (on_slice, categories_of_slice, "", slices[0], frame, None, None, *common)
         root = merge_tree(graph, leaves, merge, f"excir-categories-merge-{self.token}", 0)
         (found,) = self.runner.run(graph, [root], Work(dict.fromkeys(leaves, 1), self.plan.rows), "categories")
@@ -194,15 +197,14 @@ class Scans:
         scan: Callable[..., State],
         merge: Callable[[list[State]], State],
         beside: Callable[[list[State]], State],
-        *shared: object,
+        *given: object,
     ) -> tuple[Graph, list[Key]]:
         """Tasks that scan every slice and merge the states of each column block; the keys of the merged states."""
         graph: Graph = {}
         names = [f"excir-{verb}-{self.token}", f"excir-{verb}-merge-{self.token}", f"excir-{verb}-beside-{self.token}"]
-        common = self._shared(graph, verb, self.checkpoint, self.layout, *shared)
-        state = self._state_name(verb, *shared)
-        frames = [self._frame(graph, number) for number in range(self.plan.spans)]
-        scores = self._scores(graph, frames)
+        common = shared(graph, self.token, verb, self.checkpoint, self.layout, *given)
+        state = state_name(self.checkpoint, self.layout, verb, *given)
+        rows, scores = self.sources.add(graph)
         roots = []
         for block, spans in enumerate(self.plan.blocks):
             leaves: list[Key] = []
@@ -211,7 +213,8 @@ class Scans:
                 for i, piece in enumerate(slices):
                     keys.append((names[0], block, number, i))
                     name = f"{state}-{block}-{number}-{i}"
-                    graph[keys[-1]] = (on_slice, scan, name, piece, frames[number], scores[number], *common)
+                    source = rows[(block, number, i)]
+                    graph[keys[-1]] = (on_slice, scan, name, piece, source, scores[number], *common)
                 if len(keys) > 1:
                     graph[(names[2], block, number)] = (beside, keys)
                     leaves.append((names[2], block, number))
@@ -220,79 +223,19 @@ class Scans:
             roots.append(merge_tree(graph, leaves, merge, names[1], block))
         return graph, roots
 
-    def _scores(self, graph: Graph, frames: Sequence[Any]) -> list[Key]:
-        """Tasks that show each span of rows to the model, the same in every scan so that none is done twice."""
-        if self.model is None:
-            return [None] * self.plan.spans
-        common = self._shared(graph, "score", self.checkpoint, self.layout, self.model, self.plan.budget)
-        state = self._state_name("score")
-        before = [None] * self.plan.spans if self.earlier is None else self.earlier._scores(graph, frames)
-        for number, slices in enumerate(self.plan.blocks[0]):
-            name = f"{state}-{number}"
-            graph[self._score_key(number)] = (
-                on_slice,
-                score_span,
-                name,
-                slices[0],
-                frames[number],
-                before[number],
-                *common,
-            )
-        return [self._score_key(number) for number in range(self.plan.spans)]
-
-    def _score_keys(self) -> list[Key]:
-        """What the runner keeps: the scores of this sample, and of the smaller ones inside it."""
-        if self.model is None:
-            return []
-        mine = [self._score_key(number) for number in range(self.plan.spans)]
-        return [*mine, *(self.earlier._score_keys() if self.earlier is not None else [])]
-
-    def _score_key(self, number: int) -> Key:
-        return (f"excir-score-{self.token}", number)
-
-    def _state_name(self, verb: str, *shared: object) -> str:
-        """Begin of the names of a scan's states: what it was given is part of them."""
-        if self.checkpoint is None:
-            return verb
-        sample = self.layout.sample
-        return f"{verb}-{digest(sample.fraction, sample.seed, sample.by, *shared)}"
-
-    def _shared(self, graph: Graph, verb: str, *values: object) -> list[Key]:
-        """Keys of values that many tasks need: they travel once."""
-        keys = [(f"excir-{verb}-shared-{self.token}", i) for i in range(len(values))]
-        graph.update(zip(keys, values, strict=True))
-        return keys
-
-    def _frame(self, graph: Graph, number: int) -> Any:
-        """The key of a span's piece of a DataFrame, whose tasks are added to the graph; None for files."""
-        if self.frames is None:
-            return None
-        frame = self.frames[number]
-        if hasattr(frame, "__dask_graph__"):
-            if frame.key not in graph:  # partitions share one graph: it is added once, not once a partition
-                graph.update(frame.__dask_graph__())
-            return frame.key
-        key = (f"excir-frame-{self.token}", number)
-        graph[key] = frame
-        return key
-
     def _run(self, graph: Graph, keys: Sequence[Key], verb: str, label: str) -> list[Any]:
         tasks = {
-            (f"excir-{verb}-{self.token}", block, number, i): max(piece.rows * (piece.stop - piece.start), 1)
-            for block, spans in enumerate(self.plan.blocks)
-            for number, slices in enumerate(spans)
-            for i, piece in enumerate(slices)
+            (f"excir-{verb}-{self.token}", *place): max(piece.rows * (piece.stop - piece.start), 1)
+            for place, piece in places(self.plan)
         }
         size = 8 * sum(tasks.values())
-        slices, keep = len(tasks), self._score_keys()
+        slices, keep = len(tasks), self.sources.kept()
         if verb == "summarise":
-            columns = 10 * len(self.layout.model_columns)  # scoring a row takes about ten times as long as reading it
-            tasks |= {
-                key: max(columns * slices[0].rows, 1) for key, slices in zip(keep, self.plan.blocks[0], strict=False)
-            }
+            tasks |= keep
         began = time.perf_counter()
         try:
-            return self.runner.run(graph, keys, Work(tasks, self.plan.rows, size if self.plan.rows else 0), label, keep)
+            work = Work(tasks, self.plan.rows, size if self.plan.rows else 0)
+            return self.runner.run(graph, keys, work, label, list(keep))
         finally:
             self.layout.open_files.close()
             log.debug("%s: %d slices in %.1f s", label, slices, time.perf_counter() - began)

@@ -28,6 +28,7 @@ from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums, one_unit
 from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
 from excir_dask.lake.blocks import Layout, RowCounts, Scored, kept
+from excir_dask.lake.held import HeldRows
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import places_of, read_slice
 from excir_dask.lake.retry import retrying
@@ -104,14 +105,14 @@ def on_slice(
     if keeper is None:
         return make()
     state, kept = keeper.take(name, make)
-    return _not_read(state) if kept else state
+    return not_read(state) if kept else state
 
 
-def _not_read(state: Any) -> Any:
-    """A state from an earlier run: nothing was read for it in this one."""
+def not_read(state: Any) -> Any:
+    """What was there already: nothing was read for it now."""
     if isinstance(state, SliceSummary):
         return replace(state, counts=replace(state.counts, bytes_read=0))
-    if isinstance(state, Scored):
+    if isinstance(state, Scored | HeldRows):
         return replace(state, bytes_read=0)
     if isinstance(state, tuple) and state and isinstance(state[0], Sums):
         return (replace(state[0], bytes_read=np.zeros(())), *state[1:])
@@ -162,6 +163,8 @@ def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Lay
             states.append(SliceSummary(RowCounts(), features, (), (), (), sample))
     merged = merge_summaries(states, asked.sample_rows)
     size = layout.open_files.bytes_read - before + (scored.bytes_read if scored is not None and piece.lead else 0)
+    if isinstance(frame, HeldRows):
+        size += frame.bytes_read
     return replace(merged, counts=merged.counts + RowCounts(bytes_read=size))
 
 
@@ -248,7 +251,7 @@ def sum_slice(
             for k, y in enumerate(block.outputs):
                 below[k] = count_below(y, outputs.thresholds[k], side)
         # how a frame is cut says nothing about its rows
-        found = co_movement(block.columns, side, mine, below, counted=piece.lead and frame is None)
+        found = co_movement(block.columns, side, mine, below, counted=piece.lead and bool(piece.pieces))
         others = None
         if piece.lead:
             expanded = (

@@ -175,8 +175,12 @@ def make_block(
     weights: Floats | None,
     columns: Iterator[Floats],
     categories: Iterator[Coded],
+    draws: NDArray[np.uint64] | None = None,
 ) -> Block:
-    """Leave out the rows that do not count: outside the sample, without an output, without a weight."""
+    """Leave out the rows that do not count: outside the sample, without an output, without a weight.
+
+    ``draws`` are those of the rows; by default they follow from the places.
+    """
     rows = sum(place.rows for place in places)
     sampled = np.ones(rows, dtype=bool) if keep is None else keep
     complete = sampled.copy()
@@ -200,13 +204,15 @@ def make_block(
     ends = np.cumsum([place.rows for place in places])
     edges = np.concatenate(([0], ends if counts.used == rows else np.cumsum(used)[ends - 1]))
 
-    def draws() -> NDArray[np.uint64]:
+    def draws_used() -> NDArray[np.uint64]:
+        if draws is not None:
+            return draws[used]
         found = np.concatenate([layout.sample.draws(p.part, p.row_group, p.rows, p.start) for p in places])
         return found[used]
 
     if counts.used == rows:
         stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
-        return Block(counts, stacked, weights, columns, categories, draws, edges)
+        return Block(counts, stacked, weights, columns, categories, draws_used, edges)
     rows_used = np.flatnonzero(used)  # taking places is ten times as fast as a mask
     return Block(
         counts,
@@ -214,6 +220,6 @@ def make_block(
         None if weights is None else weights.take(rows_used),
         (x.take(rows_used) for x in columns),
         (Coded(coded.codes.take(rows_used), coded.values) for coded in categories),
-        draws,
+        draws_used,
         edges,
     )

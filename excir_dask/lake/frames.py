@@ -44,8 +44,8 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
     rows = max(budget // (8 * (width + fixed_columns(selection))), 1)
     starts = list(range(0, len(frame), rows))
     slices = [
-        Slice(i, min(rows, len(frame) - start), 0, len(selection.features), True, part="frame", first_row=start)
-        for i, start in enumerate(starts)
+        Slice(min(rows, len(frame) - start), 0, len(selection.features), True, part="frame", first_row=start)
+        for start in starts
     ]
     plan = Plan(selection, budget, (tuple((piece,) for piece in slices),))
     return plan, [frame.iloc[start : start + rows] for start in starts]
@@ -57,7 +57,7 @@ def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) ->
     if selection.weight:
         wanted[selection.weight] = None
     partitions = frame[list(wanted)].to_delayed()
-    slices = [Slice(i, 0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
+    slices = [Slice(0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
     return Plan(selection, budget, (tuple((piece,) for piece in slices),)), list(partitions)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
@@ -68,7 +69,7 @@ def locate(
         raise UsageError("the list of files is empty; name at least one Parquet file")
     try:
         found = _locate(lake, names, storage_options, table_version)
-    except OSError as given:
+    except (OSError, pa.ArrowException) as given:
         shown, error = public(names[0]), translated(given, storage_options)
         if isinstance(error, PermissionError):
             raise LakeError(f"no permission to list {shown}: {error}; ask for read access, check credentials") from None

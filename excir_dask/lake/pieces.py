@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,9 @@ _BUFFER = 2**20
 
 _STREAM_BUFFER = 2**16
 """the same where many columns are read side by side"""
+
+_DAMAGED = re.compile("page header|deserializ|thrift|corrupt|decompress|codec failed|unexpected end of stream", re.I)
+"""what pyarrow says of bytes that came whole and are not Parquet"""
 
 _IDLE_FILES = 16
 """files kept open for the next slice"""
@@ -284,6 +288,9 @@ def naming(piece: Piece) -> Iterator[None]:
     except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
         raise DataError(f"{piece.relative} cannot be read: {error}") from error
     except OSError as error:
+        if error.errno is None and _DAMAGED.search(str(error)):
+            reason = " ".join(str(error).split())
+            raise DataError(f"{piece.relative} is damaged: {reason}; write it again, or leave it out") from error
         raise ReadError(f"{piece.relative} cannot be read: {error}") from error
 
 

@@ -8,7 +8,7 @@ is cut into narrower slices, and one whose single column is too large is streame
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pyarrow.types as pt
@@ -72,8 +72,6 @@ class Piece:
 class Slice:
     """The unit of work: some rows of some columns."""
 
-    number: int
-    """which span of rows"""
     rows: int
     start: int
     """first feature column"""
@@ -160,12 +158,16 @@ def make_plan(
         budget,
         tuple(
             tuple(
-                tuple(_slices(number, pieces, start, stop, size=size, budget=budget, selection=selection))
-                for number, pieces in enumerate(spans)
+                tuple(_slices(pieces, start, stop, size=size, budget=budget, selection=selection)) for pieces in spans
             )
             for start, stop in blocks
         ),
     )
+
+
+def extended(plan: Plan, more: Plan) -> Plan:
+    """A plan with the spans of another one of the same columns behind its own."""
+    return replace(plan, blocks=tuple(own + others for own, others in zip(plan.blocks, more.blocks, strict=True)))
 
 
 def whole_rows(snapshot: Snapshot, selection: Selection, budget: int, value: int = _VALUE) -> list[tuple[Piece, ...]]:
@@ -240,7 +242,7 @@ def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tupl
 
 
 def _slices(
-    number: int, pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, selection: Selection
+    pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, selection: Selection
 ) -> Iterator[Slice]:
     """The columns ``start`` to ``stop`` of a span, in slices of about ``size`` bytes and never more than ``budget``."""
     rows = sum(sum(piece.rows) for piece in pieces)
@@ -254,7 +256,7 @@ def _slices(
             width = min(_STREAM_COLUMNS, stop - start)
             batch_rows = max(budget // (_VALUE * (width + fixed)), 1)
     for first, last in _even(start, stop, width):
-        yield Slice(number, rows, first, last, first == 0, tuple(pieces), batch_rows=batch_rows)
+        yield Slice(rows, first, last, first == 0, tuple(pieces), batch_rows=batch_rows)
 
 
 def _even(start: int, stop: int, most: int) -> list[tuple[int, int]]:

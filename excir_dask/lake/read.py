@@ -12,6 +12,7 @@ import ctypes.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from itertools import groupby, repeat
 from typing import Any
@@ -23,6 +24,7 @@ from pyarrow import fs
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import Coded
 from excir_dask.lake.blocks import Block, Floats, Layout, RowPlace, Scored, kept, make_block
+from excir_dask.lake.held import HeldRows
 from excir_dask.lake.pieces import PieceReader
 from excir_dask.lake.plan import Slice
 
@@ -50,7 +52,9 @@ def read_slice(
         n for i, n in enumerate(layout.features) if piece.start <= i < piece.stop and (wanted is None or wanted[i])
     ]
     try:
-        if frame is not None:
+        if isinstance(frame, HeldRows):
+            yield frame.block(piece, layout, wanted, scored)
+        elif frame is not None:
             yield _block_of_frame(piece, layout, names, frame, scored)
         elif piece.batch_rows is None:
             with ExitStack() as stack:
@@ -59,6 +63,29 @@ def read_slice(
             yield from _stream(piece, layout, names, scored)
     finally:
         release_memory()
+
+
+def hold_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> HeldRows:
+    """Read what a slice has of the rows in the layout's sample."""
+    features = (*layout.fixed, *layout.features[piece.start : piece.stop])
+    # rows without an output are held as well: a smaller sample counts its own
+    plain = replace(layout, features=features, outputs=(), weight=None)
+    before = layout.open_files.bytes_read
+    for block in read_slice(replace(piece, start=0, stop=len(features)), plain, frame):
+        columns = tuple(block.columns)
+        held = HeldRows(
+            columns[: len(layout.fixed)],
+            columns[len(layout.fixed) :],
+            tuple(block.categories) if piece.lead else (),
+            block.draws(),
+            tuple(
+                RowPlace(place.part, place.row_group, 0, rows)
+                for place, rows in zip(places_of(piece, piece.rows), np.diff(block.edges).tolist(), strict=True)
+            ),
+            block.counts.read,
+            layout.open_files.bytes_read - before,
+        )
+    return held
 
 
 def release_memory() -> None:

@@ -36,7 +36,7 @@ class Sample:
     by: str = "rows"
     """"rows": each row is drawn; "row-groups": whole row groups are, and the others are not read at all"""
     above: float = 0.0
-    """share whose rows are left out again: what a smaller sample has is not drawn a second time"""
+    """share whose rows, or row groups, are left out again: what a smaller sample has is not drawn a second time"""
     stream: str = ""
     """draws of another stream are independent of these: a validation set, for instance"""
 
@@ -57,8 +57,8 @@ class Sample:
         Row groups stand in a line in which those of every folder, and in a folder those of every file, come as evenly
         as they can; the sample is the beginning of the line. So it is spread over the lake, and nested.
         """
-        if self.fraction == 1.0 or self.by == "rows":
-            return [frozenset(range(len(file.row_groups))) for file in files]
+        if self.by == "rows" or (self.fraction == 1.0 and not self.above):
+            return [frozenset(g for g, rows in enumerate(file.live) if rows) for file in files]
         folders: dict[str, list[int]] = {}
         for number, file in enumerate(files):
             folders.setdefault(file.relative.rpartition("/")[0], []).append(number)
@@ -76,7 +76,8 @@ class Sample:
         line.sort()
         kept: list[set[int]] = [set() for _ in files]
         # their number decides, not their rows: else large ones would be drawn less often than their share
-        for _, _, number, group in line[: max(round(self.fraction * len(line)), 1)]:
+        first, last = (max(round(share * len(line)), 1) if share else 0 for share in (self.above, self.fraction))
+        for _, _, number, group in line[first:last]:
             kept[number].add(group)
         return [frozenset(groups) for groups in kept]
 
@@ -94,8 +95,11 @@ class Sample:
         """
         if self.everything:
             return np.ones(rows, dtype=bool)
-        draws = self.draws(part, row_group, rows, start)
-        kept = np.ones(rows, dtype=bool) if self.fraction == 1.0 else draws < _share(self.fraction)
+        return self.chosen(self.draws(part, row_group, rows, start))
+
+    def chosen(self, draws: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which rows are kept, from their draws."""
+        kept = np.ones(draws.size, dtype=bool) if self.fraction == 1.0 else draws < _share(self.fraction)
         return kept & (draws >= _share(self.above)) if self.above else kept
 
     def draws(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.uint64]:

@@ -24,6 +24,9 @@ PACKAGES = {
 
 WEB = ("http://", "https://")
 
+BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl")
+"""schemes of object stores"""
+
 _GOOGLE_SECONDS = 60
 """for which Google's client tries again what fails"""
 
@@ -77,6 +80,11 @@ def _of_fsspec(name: str, scheme: str, storage_options: Mapping[str, Any] | None
 
 class Handler(fs.FSSpecHandler):
     """fsspec for pyarrow: errors are OSErrors, files are read in the ranges asked for, web folders can be listed."""
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        # in buckets there are no folders to make, and a bucket is not made because somebody has mistyped its name
+        if not set(BUCKETS) & {self.fs.protocol, *self.fs.protocol}:
+            self._careful(lambda: super(Handler, self).create_dir(path, recursive))
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         self.fs.invalidate_cache()  # a listing that is kept would hide that a file has changed

@@ -6,6 +6,7 @@ told apart by the names of their classes, so that none of those packages is impo
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator, Mapping
 from io import UnsupportedOperation
@@ -13,7 +14,7 @@ from typing import Any
 
 _DENIED = (
     r"NoCredentials|PartialCredentials|CredentialRetrieval|DefaultCredentials|ProfileNotFound|TokenRetrieval"
-    r"|RefreshError|ClientAuthentication|Access_?Denied|Forbidden|Unauthorized|InvalidAccessKeyId|INVALID_ACCESS_KEY_ID"
+    r"|RefreshError|ClientAuthentication|AuthenticationException|Access_?Denied|Forbidden|Unauthorized|InvalidAccessKeyId|INVALID_ACCESS_KEY_ID"
     r"|INVALID_CLIENT_TOKEN_ID|Signature_?Does_?Not_?Match|ExpiredToken|Permission_?denied|Anonymous caller|locate cred"
 )
 _MISSING = r"No_?Such_?Bucket|NoSuchKey|NoSuchContainer|ResourceNotFound|ContainerNotFound"
@@ -51,6 +52,8 @@ def whole_files_only() -> OSError:
 def may_pass(error: Exception) -> bool:
     """Trying again later may help."""
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
+    if isinstance(error, OSError) and error.errno == errno.EBUSY:  # what s3fs makes of a store's 503
+        return True
     return re.search(_PASSING, f"{names} {error}", re.IGNORECASE) is not None
 
 

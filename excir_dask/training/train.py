@@ -56,6 +56,7 @@ def train(
     seed: int = 0,
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
+    cluster: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     table_version: int | None = None,
     progress: bool | None = None,
@@ -101,6 +102,8 @@ def train(
         Bytes that one partition of rows may take; a row group larger than that is one partition.
     scheduler : str or Client, optional
         A cluster's address or client. Default: the active client, or else all threads of this machine.
+    cluster : path, optional
+        In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     storage_options : mapping, optional
         For fsspec filesystems; their values are never shown or saved.
     table_version : int, optional
@@ -121,6 +124,7 @@ def train(
     _check_arguments(rounds, early_stopping, validation)
     check(params)
     saved = None
+    out = None if out is None else os.path.expanduser(out)
     if out is not None:
         saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
         check_target(out, overwrite or saved is not None)
@@ -150,7 +154,7 @@ def train(
     token = uuid.uuid4().hex
 
     # distributed and XGBoost look for the current client, whatever they are given
-    with client_for(scheduler) as client, client.as_current():
+    with client_for(scheduler, cluster) as client, client.as_current():
         workers = workers_of(client)
         _check_memory(snapshot, selection, fraction, workers)
         found = _label_values(client, snapshot, selection, kind, size, token, progress)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.errors import UsageError
+from excir_dask.clusters import reached
+from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
 from excir_dask.explanation import Explanation
@@ -29,8 +30,10 @@ log = logging.getLogger(__name__)
 
 FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """of the paper's protocol"""
-SHARED = ("features", "weights", "budget", "scheduler", "storage_options")
+SHARED = ("features", "weights", "budget", "scheduler", "storage_options", "table_version")
 """options of explain that hold for training too"""
+PLACES = ("scheduler", "cluster", "storage_options")
+"""options that say where a sweep runs or reads, not what it asks"""
 OWN = ("fraction", "seed")
 """options of explain and train that a sweep sets itself"""
 
@@ -110,6 +113,7 @@ def sweep(
     >>> found.chosen
     0.25
     """
+    out = None if out is None else os.path.expanduser(out)
     shares, draws = _fractions(fractions), _seeds(seeds)
     _check(k, target_jaccard, retrain, options)
     run_id, same = None, False
@@ -124,10 +128,11 @@ def sweep(
         check_target(out, overwrite or same, "sweep")
     references: dict[int, Explanation] = {}
     tables = []
-    for run in _runs(lake, shares, draws, retrain, progress, options):
-        # a fixed model has one run over all rows, which every seed is compared with
-        reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
-        tables.append(_agreement(reference, run, k))
+    with reached(options.pop("scheduler", None), options.pop("cluster", None)) as client:  # one for all runs
+        for run in _runs(lake, shares, draws, retrain, progress, {**options, "scheduler": client}):
+            # a fixed model has one run over all rows, which every seed is compared with
+            reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
+            tables.append(_agreement(reference, run, k))
     import pandas as pd
 
     runs = pd.concat(tables, ignore_index=True)
@@ -167,8 +172,8 @@ def _run_id(
     if retrain is None:
         base = explain_id(lake, **options)
         return None if base is None else make_id({"explain": base, "sweep": asked})
-    base = lake_fingerprint(lake, options.get("storage_options"))
-    kept = {name: _plain(value) for name, value in options.items() if name not in ("scheduler", "storage_options")}
+    base = lake_fingerprint(lake, options.get("storage_options"), options.get("table_version"))
+    kept = {name: _plain(value) for name, value in options.items() if name not in PLACES}
     parts = {"version": __version__, "lake": base, "train": _plain(retrain), "explain": kept, "sweep": asked}
     return None if base is None else make_id(parts)
 
@@ -181,14 +186,20 @@ def _runs(
     progress: bool | None,
     options: Mapping[str, Any],
 ) -> Iterator[Run]:
-    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike."""
+    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike.
+
+    All runs see the same rows: the table's version of the first one, and no other files.
+    """
+    first: Mapping[str, Any] | None = None
     order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
     order += [(fraction, seed) for seed in seeds for fraction in fractions if fraction < 1.0]
     for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
         if progress or (progress is None and sys.stderr.isatty()):
             what = f"run {place} of {len(order)}" if place else "warm-up"
             print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
-        run = _run(lake, fraction, seed, retrain, {**options, "progress": progress})
+        pinned = {} if first is None or "version" not in first else {"table_version": first["version"]}
+        run = _run(lake, fraction, seed, retrain, {**options, **pinned, "progress": progress})
+        first = _same_files(first, run.explanation.provenance["lake"])
         if place:
             yield run
 
@@ -200,11 +211,23 @@ def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | Non
 
         shared = {name: options[name] for name in (*SHARED, "progress") if name in options}
         began = time.perf_counter()
-        options["model"] = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain}).booster
+        training = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain})
+        options["model"] = training.booster
         train_seconds = time.perf_counter() - began
     began = time.perf_counter()
     explanation = explain(lake, fraction=fraction, seed=seed, **options)
+    if retrain is not None:
+        _same_files(training.provenance["lake"], explanation.provenance["lake"])
     return Run(fraction, seed, explanation, time.perf_counter() - began, train_seconds)
+
+
+def _same_files(first: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    if first is not None and first.get("fingerprint") != now.get("fingerprint"):
+        raise LakeChangedError(
+            f"{now['name']} had {first['files']:,} files with {first['rows']:,} rows when the sweep began, and has "
+            f"other ones now ({now['files']:,} with {now['rows']:,} rows), so that runs cannot be compared; run again"
+        )
+    return now if first is None else first
 
 
 def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:

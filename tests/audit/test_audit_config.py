@@ -38,6 +38,7 @@ DAY = date(2026, 9, 1)
         ("explain: {storage_options: hush-hush}", "storage_options is no mapping"),
         ("results_options: hush-hush", "results_options is no mapping"),
         ("explain: {out: result}", "no setting 'explain.out'"),
+        ("explain: {checkpoint: states}", "no setting 'explain.checkpoint'"),
     ],
 )
 def test_a_wrong_setting_is_named(plant, line, message):

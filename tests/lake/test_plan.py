@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import dask
@@ -16,7 +17,8 @@ from pyarrow import fs
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.locate import Location
-from excir_dask.lake.plan import BLOCK_COLUMNS, SPAN_FILES, Plan, column_blocks, fixed_columns, make_plan
+from excir_dask.lake.plan import BLOCK_COLUMNS, SPAN_FILES, Plan, column_blocks, extended, fixed_columns, make_plan
+from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
@@ -58,15 +60,12 @@ def check(layout: list[list[int]], plan: Plan) -> None:
     ]
     assert sorted(cells(plan)) == expected, "every row of every column is in exactly one slice"
     for block in plan.blocks:
-        assert [[part.number for part in span] for span in block] == [
-            [number] * len(span) for number, span in enumerate(block)
-        ]
         for span in block:
             assert all(left.stop == right.start for left, right in pairwise(span))
             assert len({part.pieces for part in span}) == 1, "slices side by side hold the same rows"
     assert len({len(block) for block in plan.blocks}) <= 1
-    leads = [part.number for part in plan.slices() if part.lead]
-    assert leads == list(range(plan.spans)), "one slice of every span leads"
+    leads = [sum(part.lead for block in plan.blocks for part in block[number]) for number in range(plan.spans)]
+    assert leads == [1] * plan.spans, "one slice of every span leads"
     fixed = fixed_columns(chosen)
     for part in plan.slices():
         assert part.stop > part.start
@@ -112,6 +111,19 @@ def test_every_cell_is_in_exactly_one_slice_within_the_budget(layout, features, 
         ),
         default=0,
     )
+
+
+@given(
+    layout=st.lists(st.lists(groups, max_size=6), min_size=1, max_size=12),
+    shares=st.tuples(st.floats(0.01, 1.0), st.floats(0.01, 1.0)).map(sorted),
+)
+def test_a_larger_sample_of_row_groups_adds_spans_to_those_that_are_there(layout, shares):
+    lake, columns = footers(layout), selection(300)
+    small, large = (Sample(share, by="row-groups") for share in shares)
+    first = make_plan(lake, columns, MIB, small)
+    plan = extended(first, make_plan(lake, columns, MIB, replace(large, above=shares[0])))
+    assert [block[: first.spans] for block in plan.blocks] == list(first.blocks)
+    assert sorted(cells(plan)) == sorted(cells(make_plan(lake, columns, MIB, large)))
 
 
 def test_small_files_are_packed_into_one_slice():

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from lakes import cir, found, numbers, snapshot, write
 from stores import Counter, counting
 
 from excir_dask import explain
-from excir_dask.errors import LakeChangedError, LakeError, ReadError
+from excir_dask.cli import excir
+from excir_dask.errors import LakeChangedError, LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.snapshot import check_unchanged
 
@@ -166,18 +170,20 @@ def test_scores_of_a_partitioned_lake_are_those_of_the_local_copy(wide, port):
     assert cir("s3://store/wide", storage_options=options(port)) == expected
 
 
-@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+DENIED = ((403, "AccessDenied"), LakeError, "no permission to list .*credentials")
+MISSING = ((404, "NoSuchBucket"), LakeError, "does not exist")
+BUSY = ((503, "SlowDown"), ReadError, "cannot be reached")
+
+
 @pytest.mark.parametrize(
-    ("fault", "error", "message"),
+    ("kind", "fault", "error", "message"),
     [
-        ((403, "AccessDenied"), LakeError, "no permission to list .*credentials"),
-        ((404, "NoSuchBucket"), LakeError, "does not exist"),
-        ((503, "SlowDown"), ReadError, "cannot be reached"),
+        *(("fsspec", *case) for case in (DENIED, MISSING, BUSY)),
+        *(("pyarrow", *case) for case in (DENIED, MISSING)),
+        pytest.param("pyarrow", *BUSY, marks=pytest.mark.slow),  # pyarrow tries again by itself, for seconds
     ],
 )
 def test_what_a_store_refuses_is_told_from_what_may_pass(local, counter, kind, fault, error, message, monkeypatch):
-    if kind == "pyarrow" and error is ReadError:
-        pytest.skip("takes 6 s, as pyarrow tries again by itself; test_web has its message")
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
     counter.fault = fault
     once = {"config_kwargs": {"retries": {"max_attempts": 1}}}
@@ -231,3 +237,67 @@ def test_a_delta_table_in_a_store_needs_no_options_of_its_own(tmp_path, port):
     expected = cir(tmp_path / "delta")
     assert cir(pyarrow_url("tables/delta", port)) == expected
     assert cir("s3://store/tables/delta", storage_options=options(port)) == expected
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+def test_a_run_whose_states_are_in_a_store_goes_on(wide, port, kind):
+    from pyarrow import fs
+
+    name = f"states {kind}"
+    url = {"pyarrow": partial(pyarrow_url, port=port), "fsspec": "s3://store/{}".format}[kind]
+    given = {"output": "pred", "budget": "1MiB", "storage_options": options(port) if kind == "fsspec" else None}
+    reference = explain(wide, output="pred", budget="1MiB")
+    first = explain(url("wide"), checkpoint=url(name), **given)
+    store = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
+    states = [file.path for file in store.get_file_info(fs.FileSelector(f"store/{name}", recursive=True))]
+    states = sorted(path for path in states if path.endswith(".state"))
+    assert len(states) > 10
+    for path in states[::2]:
+        store.delete_file(path)
+    again = explain(url("wide"), checkpoint=url(name), **given)
+    scores = [each.features.to_csv() for each in (reference, first, again)]
+    assert scores[0] == scores[1] == scores[2]
+    assert again.provenance["resumed_states"] == len(states[1::2])
+    assert 0 < again.provenance["bytes_read"] < first.provenance["bytes_read"]
+
+
+def test_commands_reach_a_store_by_its_options(local, port, tmp_path):
+    url = options(port)["client_kwargs"]["endpoint_url"]
+    given = ["--storage-option", f"client_kwargs.endpoint_url={url}", "--json", "--quiet"]
+    for command in (
+        ["explain", "s3://store/lake", "--output", "pred"],
+        ["sweep", "s3://store/lake", "--output", "pred", "--fractions", "0.5", "--seeds", "1", "--k", "2"],
+        ["train", "s3://store/lake", "--label", "pred", "--rounds", "2", "--out", str(tmp_path / "model.ubj")],
+    ):
+        done = CliRunner().invoke(excir, [*command, *given])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)
+
+
+def test_a_checkpoint_may_be_in_a_store_where_the_lake_is_not(local, port):
+    found = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
+    again = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
+    assert again.features.equals(found.features)
+    assert again.provenance["bytes_read"] == 0
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+def test_a_bucket_whose_name_is_mistyped_is_not_made(local, port, kind):
+    from pyarrow import fs
+
+    url = (
+        "s3://storr/states" if kind == "fsspec" else f"s3://storr/states?endpoint_override=127.0.0.1:{port}&scheme=http"
+    )
+    with pytest.raises(UsageError, match=r"storr/states \(checkpoint\) cannot be written to"):
+        explain(local, output="pred", checkpoint=url, storage_options=options(port) if kind == "fsspec" else None)
+    store = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
+    assert store.get_file_info("storr").type == fs.FileType.NotFound
+
+
+def test_a_store_for_states_that_is_out_of_reach_may_be_back_later(local, port, counter):
+    counter.fault = (503, "SlowDown")
+    once = options(counter.port) | {"config_kwargs": {"retries": {"max_attempts": 1}}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("s3fs.core.S3FileSystem.retries", 1)
+        with pytest.raises(ReadError, match="cannot be reached"):
+            explain(local, output="pred", checkpoint="s3://store/later", storage_options=once)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from excir_dask import Explanation, Sweep, explain, sweep
-from excir_dask.errors import LakeError, UsageError
+from excir_dask.errors import LakeChangedError, LakeError, UsageError
 from excir_dask.transfer import sweep as module
 from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.sweep_words import verdict
@@ -142,6 +142,38 @@ def test_a_lake_of_files_is_swept_as_well(frame: pd.DataFrame, tmp_path: Path) -
     assert made.settings["lake"]["files"] == 3
     assert made.settings["explain"]["centering"] == "midhinge"
     assert "fraction" not in made.settings["explain"]
+
+
+def test_files_that_come_during_a_sweep_end_it(
+    frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = oracle.write_lake(tmp_path / "lake", frame, 2)
+
+    def slow(*arguments: object, **options: object) -> Explanation:
+        done = explain(*arguments, **options)
+        frame.to_parquet(lake / "late.parquet")
+        return done
+
+    monkeypatch.setattr("excir_dask.transfer.sweep.explain", slow)
+    with pytest.raises(LakeChangedError, match="3 with 6,000 rows"):
+        sweep(lake, output="clear", fractions=[0.5], seeds=1, k=2)
+
+
+def test_a_sweep_stays_with_the_version_that_a_table_had(
+    frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "table", frame)
+
+    def slow(*arguments: object, **options: object) -> Explanation:
+        done = explain(*arguments, **options)
+        deltalake.write_deltalake(tmp_path / "table", frame, mode="append")
+        return done
+
+    monkeypatch.setattr("excir_dask.transfer.sweep.explain", slow)
+    found = sweep(tmp_path / "table", output="clear", fractions=[0.5], seeds=2, k=2)
+    assert found.settings["lake"]["version"] == 0
+    assert found.runs["rows"].max() == len(frame)
 
 
 def test_saving_and_loading_keeps_everything(found: Sweep, tmp_path: Path) -> None:
