@@ -42,10 +42,15 @@ def facts(
     stats: LakeStats,
     row_groups: int,
     still: list[str],
+    unlike: list[str],
     names: Sequence[str],
     **settings: Any,
 ) -> dict[str, Any]:
-    """What must be the same when the run is repeated; ``still`` are features that vary in no row of the lake."""
+    """What must be the same when the run is repeated.
+
+    ``still`` are features that vary in no row of the lake, ``unlike`` outputs and weights of which row groups outside
+    the sample reach far beyond those inside.
+    """
     model, selection = inputs.outputs.model, inputs.plan.selection
     columns = inputs.outputs.columns.columns or [None] * len(names)
     reason = f"text with more than {MOST_VALUES:,} different values, too many to be categories"
@@ -64,6 +69,7 @@ def facts(
             "row_groups": row_groups,
         },
         "still": still,
+        "unlike": unlike,
         "left_out": {**selection.left_out, **dict.fromkeys(stats.too_many, reason)},
         "converted": selection.converted,
     }

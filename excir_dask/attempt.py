@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from excir_dask.assemble import facts, output_table, provenance
-from excir_dask.errors import DataError
+from excir_dask.errors import DataError, NoRowsError
 from excir_dask.explanation import Explanation
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
@@ -22,9 +22,9 @@ from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import ColumnStats, center_errors, centers, concatenate
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.sums import Sums
+from excir_dask.lake.footers import still_columns, unlike_columns
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
-from excir_dask.lake.still import still_columns
 from excir_dask.outputs.checks import check_categories, known_categories
 from excir_dask.tables import feature_table, group_table
 
@@ -97,13 +97,14 @@ def attempt(
     scores = score(sums, features, stats.outputs, feature_errors, output_errors, whole_groups)
     table = feature_table(names, output_names, features, stats.outputs, feature_centers, sums, scores, settings.rank_by)
     still = _still(inputs, names, features) if sample.fraction < 1.0 else []
+    unlike = [] if inputs.snapshot is None else unlike_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(settings.groups, selection, stats, table)
     explanation = Explanation(
         features=table,
         groups=group_table(table, groups, settings.rank_by),
         outputs=output_table(output_names, inputs.outputs, stats.outputs, output_centers.center, output_errors),
         facts=facts(
-            inputs, stats, int(sums.units), still, output_names,
+            inputs, stats, int(sums.units), still, unlike, output_names,
             fraction=sample.fraction, sampling=sample.by, seed=sample.seed, weights=selection.weight,
             centering=settings.centering, rank_by=settings.rank_by,
             categoricals=settings.categoricals, max_categories=settings.max_categories,
@@ -124,7 +125,7 @@ def _check_rows(stats: LakeStats, outputs: Outputs) -> None:
     counts = stats.counts
     if counts.used == 0:
         source = ", ".join(outputs.columns.columns) or "the model's outputs"
-        raise DataError(
+        raise NoRowsError(
             f"no row is left to explain: {counts.read} rows, {counts.sampled} in the sample, "
             f"{counts.without_output} of those without a finite value in {source}, "
             f"{counts.without_weight} without a positive weight"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_options import (
@@ -24,6 +25,7 @@ from excir_dask.cli_options import (
 )
 from excir_dask.cli_running import running
 from excir_dask.cli_types import Lake, Names, Output
+from excir_dask.errors import UsageError
 from excir_dask.options import lake_options
 
 
@@ -64,6 +66,7 @@ def explain(
     from excir_dask import display
     from excir_dask.explain import explain as run
 
+    _check_target(given["fraction"])
     arguments = explain_arguments(**given)
     with running(quiet, verbose, scheduler, performance_report, threads, cluster=cluster) as how:
         explanation = run(lake, **arguments, **how, out=out, overwrite=overwrite, force=force)
@@ -111,6 +114,16 @@ def plan(
         raise found.problem
 
 
+def _check_target(fraction: float | str) -> None:
+    """What is typed must count for something."""
+    for option, name in (("--target-jaccard", "target_jaccard"), ("--confidence", "confidence"), ("--k", "k")):
+        typed = click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if typed and fraction != "auto":
+            raise UsageError(
+                f"{option} is about --fraction auto, and the fraction is {fraction}; leave one of them out"
+            )
+
+
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
     from excir_dask.display import with_intervals
 
@@ -120,7 +133,7 @@ def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
         "top": {
             output: with_intervals(explanation, output)
             .head(top)
-            .filter(["feature", "cir", "direction", "stderr", "low", "high"])
+            .filter(["feature", "cir", "direction", "stderr", "low", "high", "p_top"])
             .to_dict("records")
             for output in explanation.outputs["output"]
         },

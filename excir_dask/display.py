@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from excir_dask.cells import bar, cells, fill, fit, short
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 TOP, TARGET = 8, 0.9
 """what a sample is asked for: the probability that of its top 8, those of all rows have this Jaccard"""
-
-MOST_SIMULATED = 20_000
-"""scores of a sample from which on it is not: that would take seconds"""
 
 RISKY = 2.0
 """times the error of independent rows from which on it is said that row groups differ"""
@@ -71,12 +68,22 @@ def html(explanation: Explanation, k: int = 15) -> str:
 
 
 def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
-    """Features of an output; for a sample, with the limits ``low`` and ``high`` of the scores of all rows."""
+    """Features of an output; for a sample, with limits of the scores of all rows, and the chance of their top.
+
+    Columns ``low``, ``high`` and ``p_top``: the probability that a feature is among the first of all rows.
+    """
     table = explanation.of(output)
     if explanation.facts["settings"]["fraction"] == 1:
         return table
     limits = explanation.intervals()
-    return table.merge(limits.loc[limits["output"] == output, ["feature", "low", "high"]], on="feature")
+    found = table.merge(limits.loc[limits["output"] == output, ["feature", "low", "high"]], on="feature")
+    return found.assign(p_top=explanation.stability(_goal(explanation)[0], output=output).inside)
+
+
+def _goal(explanation: Explanation) -> tuple[int, float]:
+    """Places of the top of a sample, and its Jaccard with that of all rows, that are asked for."""
+    auto = explanation.facts.get("auto")
+    return (TOP, TARGET) if auto is None else (auto["k"], auto["target_jaccard"])
 
 
 def headline(explanation: Explanation) -> str:
@@ -127,24 +134,36 @@ def _enough(explanation: Explanation) -> list[str]:
     """Whether a sample stands for all rows."""
     settings, auto = explanation.facts["settings"], explanation.facts.get("auto")
     if settings["fraction"] == 1:
-        all_rows = "note: all rows were taken, because nothing less would have met the target"
-        return [] if auto is None else [all_rows]
+        return [] if auto is None else [_all_rows(auto)]
+    share, (k, target) = _percent(settings["fraction"]), _goal(explanation)
     if auto is not None:
-        last, k, target = auto["steps"][-1], auto["k"], auto["target_jaccard"]
+        last = auto["steps"][-1]
         jaccard, probability = last["jaccard"], last["probability"]
-        how = f"sampling by {settings['sampling']}, in {len(auto['steps'])} steps"
-        begin = f"{settings['fraction']:.0%} of the rows were enough ({how})"
-    elif len(explanation.features) > MOST_SIMULATED:
-        return []
+        steps = f"in {len(auto['steps'])} steps" if len(auto["steps"]) > 1 else "in one step"
+        begin = f"{share} of the rows were enough (sampling by {settings['sampling']}, {steps})"
     else:
-        k, target = TOP, TARGET
         sure = [explanation.stability(k, target, output) for output in explanation.outputs["output"]]
-        jaccard, probability = min(each.jaccard for each in sure), min(each.probability for each in sure)
-        begin = f"this is a sample of {settings['fraction']:.0%}"
+        k, jaccard = sure[0].k, min(each.jaccard for each in sure)
+        probability = min(each.probability for each in sure)
+        begin = f"this is a sample of {share} of the rows"
     return [
         f"note: {begin}: with that of all rows the top {k} has an expected Jaccard of {jaccard:.3f}, "
         f"and one of {target:g} or more with probability {probability:.2f}"
     ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _all_rows(auto: dict[str, Any]) -> str:
+    tried = ", ".join(f"{_percent(step['fraction'])} ({step['probability']:.2f})" for step in auto["steps"][:-1])
+    if not tried:
+        return "note: all rows were taken, because there are too few to draw a sample from"
+    return (
+        "note: all rows were taken, because nothing less would have met the target; shares that were tried, with their "
+        f"probabilities of meeting it: {tried}"
+    )
 
 
 def _row_groups(explanation: Explanation) -> list[str]:
@@ -152,6 +171,12 @@ def _row_groups(explanation: Explanation) -> list[str]:
     table, settings = explanation.features, explanation.facts["settings"]
     alike = table[(table["stderr_by"] == "row groups") & (table["stderr_rows"] > 0)]
     found = []
+    unlike = explanation.facts.get("unlike")
+    if unlike:
+        found.append(
+            f"note: row groups outside the sample reach far beyond those inside it ({', '.join(unlike)}), so that "
+            "scores and intervals may mislead; sampling by rows does not"
+        )
     if len(alike):
         times = float((alike["stderr"] / alike["stderr_rows"]).median())
         if settings["sampling"] == "row-groups" and settings["fraction"] < 1 and times > RISKY:
@@ -171,10 +196,12 @@ def _rows(table: pd.DataFrame, width: int) -> list[str]:
     """Features, a line each."""
     longest = _longest(table["feature"], NAME)
     sampled = "low" in table
-    error = f"{'95% interval':>15}" if sampled else f"{'stderr':>7}"
+    error = f"{'95% interval':>15}  in top" if sampled else f"{'stderr':>7}"
     lines = [f"  {'rank':>4}  {fit('feature', longest)}    {'cir':>7}  {error}  strength"]
     for row in table.to_dict("records"):
-        error = f"{row['low']:.4f} - {row['high']:.4f}" if sampled else f"{row['stderr']:>7.4f}"
+        error = f"{row['stderr']:>7.4f}"
+        if sampled:
+            error = f"{row['low']:.4f} - {row['high']:.4f}  {row['p_top']:>6.0%}"
         flag = f"  [{row['flag']}]" if row["flag"] else ""
         lines.append(
             f"  {row['rank']:>4}  {fit(row['feature'], longest)}  {_ARROWS[row['direction']]} {row['cir']:>7.4f}  "

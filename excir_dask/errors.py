@@ -40,6 +40,10 @@ class ReadError(LakeError):
     exit_code = 75
 
 
+class NoRowsError(DataError):
+    """No row is left: all are outside the sample, or lack an output or a weight."""
+
+
 class LakeChangedError(ExcirError):
     """A file is not the one that was planned: it was rewritten or removed during the run."""
 

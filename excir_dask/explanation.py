@@ -84,7 +84,12 @@ class Explanation:
         return table.assign(low=low, high=high, by=self.features["stderr_by"] if by_groups else "rows")
 
     def stability(
-        self, k: int = 8, target: float = 0.9, output: str | None = None, fraction: float | None = None
+        self,
+        k: int = 8,
+        target: float = 0.9,
+        output: str | None = None,
+        fraction: float | None = None,
+        draws: int = 4000,
     ) -> Stability:
         """How well the top ``k`` of this sample stands for that of all rows, by simulation from scores and errors.
 
@@ -97,6 +102,8 @@ class Explanation:
             The first one by default.
         fraction : float, optional
             What a larger sample would probably say.
+        draws : int
+            Rankings to simulate.
         """
         from excir_dask.kernels.uncertainty import smaller_errors, stability
 
@@ -111,7 +118,7 @@ class Explanation:
             errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
         by_strength = self.facts["settings"]["rank_by"] == "strength"
         ranks = table["rank"].to_numpy()
-        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, by_strength)
+        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, by_strength, draws)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.

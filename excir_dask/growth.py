@@ -9,17 +9,20 @@ What all steps took together is what the explanation tells.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from excir_dask.attempt import Attempt, Settings, attempt
-from excir_dask.errors import UsageError
+from excir_dask.errors import NoRowsError, UsageError
 from excir_dask.explanation import Explanation
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import KEPT_BYTES, Runner
 from excir_dask.inputs import Inputs, resampled
+from excir_dask.kernels.uncertainty import DRAWS
+from excir_dask.lake.footers import unlike_columns
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.held import held_bytes
 from excir_dask.lake.sample import Sample
@@ -35,6 +38,18 @@ FIRST_GROUPS = 12
 
 LARGEST = 0.7
 """share beyond which all rows are taken instead: little would be saved"""
+
+WORTHWHILE = 0.25
+"""share beyond which all rows are taken where all are read anyway"""
+
+EMPTY = 4.0
+"""times the share after a sample in which no row counts"""
+
+HALVINGS = 4
+"""shares that are looked at for the next step, each between the one before and the largest"""
+
+ROUGH_DRAWS = 1000
+"""simulated rankings that choose the next step"""
 
 LEAST_GROUPS = 40
 """row groups from which on whole row groups are drawn where there is no model"""
@@ -71,36 +86,48 @@ def grow(
     checkpoint: Checkpoint | None = None,
 ) -> Explanation:
     """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
+    began, bytes_read = time.perf_counter(), 0
     by = sampling or _sampling(inputs)
-    share = min(max(FIRST, FIRST_ROWS / max(inputs.rows, 1)), 1.0)
-    if by == "row-groups" and inputs.snapshot is not None:
-        groups = sum(1 for file in inputs.snapshot.files for rows in file.row_groups if rows)
-        share = min(max(share, FIRST_GROUPS / max(groups, 1)), 1.0)
+    if by == "row-groups" and inputs.snapshot is None:
+        raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
+    share = _first(inputs, by)
     steps: list[dict[str, Any]] = []
     found: Attempt | None = None
     asked: Inputs | None = None
-    spent: dict[str, Any] = {"seconds": 0.0, "bytes_read": 0}  # of all steps together
     while True:
         share = 1.0 if share > LARGEST else round(share, 6)
+        if share == 1.0 and by == "row-groups" and inputs.outputs.model is None:
+            asked = found = None  # all rows, as a run without a sample has them, to the byte
         asked = resampled(inputs, Sample(share, inputs.sample.seed, by), asked)
         held = _held(asked)
         # what a checkpoint has need not be read at all
         hold = None if checkpoint is not None else held
-        found = attempt(asked, settings, runner, found.scans if found else None, checkpoint, hold)
-        for name in spent:
-            spent[name] += found.explanation.provenance[name]
-        step = _judge(found.explanation, goal)
+        try:
+            found = attempt(asked, settings, runner, found.scans if found else None, checkpoint, hold)
+        except NoRowsError:
+            if share == 1.0:
+                raise
+            found = None
+            steps.append({"fraction": share, "rows": 0, "jaccard": 0.0, "probability": 0.0})
+            share *= EMPTY
+            continue
+        bytes_read += found.explanation.provenance["bytes_read"]
+        k, step = _judge(found.explanation, goal)
         steps.append({"fraction": share, "rows": found.explanation.facts["rows"]["used"], **step})
         if share == 1.0 or step["probability"] >= goal.confidence:
             break
         share = _next(found.explanation, goal, share)
-        if share > (held or 0.0) and _reads_everything(asked):
+        if share > min(held or 0.0, WORTHWHILE) and _reads_everything(asked):
             share = 1.0
-    auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": goal.k, "steps": steps}
+    auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": k, "steps": steps}
     return replace(
         found.explanation,
         facts={**found.explanation.facts, "auto": auto},
-        provenance={**found.explanation.provenance, **spent},
+        provenance={
+            **found.explanation.provenance,
+            "bytes_read": bytes_read,
+            "seconds": round(time.perf_counter() - began, 3),
+        },
     )
 
 
@@ -108,8 +135,19 @@ def _sampling(inputs: Inputs) -> str:
     """Whole row groups save reading; single rows save a model's work, and what it said of them can be kept."""
     if inputs.outputs.model is not None or inputs.snapshot is None:
         return "rows"
-    groups = sum(len(file.row_groups) for file in inputs.snapshot.files)
-    return "row-groups" if groups >= LEAST_GROUPS else "rows"
+    if sum(1 for file in inputs.snapshot.files for rows in file.live if rows) < LEAST_GROUPS:
+        return "rows"
+    first = Sample(_first(inputs, "row-groups"), inputs.sample.seed, "row-groups")
+    return "rows" if unlike_columns(inputs.snapshot, first, inputs.layout.fixed) else "row-groups"
+
+
+def _first(inputs: Inputs, by: str) -> float:
+    """Share of the first step."""
+    share = max(FIRST, FIRST_ROWS / inputs.rows) if inputs.rows else FIRST
+    if by == "row-groups" and inputs.snapshot is not None:
+        groups = sum(1 for file in inputs.snapshot.files for rows in file.live if rows)
+        share = max(share, FIRST_GROUPS / max(groups, 1))
+    return min(share, 1.0)
 
 
 def _reads_everything(inputs: Inputs) -> bool:
@@ -126,24 +164,39 @@ def _held(inputs: Inputs) -> float | None:
         return None
     if inputs.sample.by == "row-groups":
         return 1.0 if size <= HELD_BYTES else None
-    share = min(HELD_BYTES / size, 1.0)
+    if size <= HELD_BYTES:
+        return 1.0
+    share = min(HELD_BYTES / size, WORTHWHILE)
     return share if share >= inputs.sample.fraction else None
 
 
-def _judge(explanation: Explanation, goal: Goal, share: float | None = None) -> dict[str, float]:
-    """The least sure output; ``share`` asks what a larger sample would probably say."""
-    found = [explanation.stability(goal.k, goal.jaccard, output, share) for output in explanation.outputs["output"]]
-    return {
+def _judge(
+    explanation: Explanation, goal: Goal, share: float | None = None, draws: int = DRAWS
+) -> tuple[int, dict[str, float]]:
+    """The size of the top, and the least sure output; ``share`` asks what a larger sample would probably say."""
+    outputs = explanation.outputs["output"]
+    found = [explanation.stability(goal.k, goal.jaccard, output, share, draws) for output in outputs]
+    # of row groups that are unlike all that were read nothing is known
+    blind = bool(explanation.facts["unlike"])
+    return found[0].k, {
         "jaccard": round(min(each.jaccard for each in found), 6),
-        "probability": round(min(each.probability for each in found), 6),
+        "probability": 0.0 if blind else round(min(each.probability for each in found), 6),
     }
 
 
 def _next(explanation: Explanation, goal: Goal, share: float) -> float:
-    """The smallest of some larger shares that will probably do."""
-    for wanted in np.minimum(share * np.array([2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0]), 1.0):
-        if wanted > LARGEST:
-            break
-        if _judge(explanation, goal, float(wanted))["probability"] >= goal.confidence:
-            return float(wanted)
-    return 1.0
+    """About the smallest larger share that will probably do; all rows if that is not much less."""
+    if explanation.facts["unlike"]:
+        return 4.0 * share
+    low, high = 2.0 * share, LARGEST
+    if low > high or not _will_do(explanation, goal, high):
+        return 1.0
+    for _ in range(HALVINGS):
+        if _will_do(explanation, goal, low):
+            return low
+        low = min(np.sqrt(low * high), high)
+    return float(high)
+
+
+def _will_do(explanation: Explanation, goal: Goal, share: float) -> bool:
+    return _judge(explanation, goal, share, ROUGH_DRAWS)[1]["probability"] >= goal.confidence

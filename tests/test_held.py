@@ -9,6 +9,7 @@ from test_model_outputs import Counting
 from test_sampling import write_lake
 
 from excir_dask import explain, growth
+from excir_dask.graph.store import SpillingStore
 
 
 def doubtful(rows: int = 30_000) -> pd.DataFrame:
@@ -102,3 +103,34 @@ def test_rows_are_held_on_a_cluster_as_here(lake, two_workers):
         there = explain(lake, output="pred", sampling=sampling, scheduler=two_workers, **AUTO)
         assert there.to_json() == here.to_json()
         assert there.provenance["bytes_read"] == here.provenance["bytes_read"]
+
+
+def test_row_groups_of_which_nothing_is_held_are_no_rows_twice(tmp_path, monkeypatch):
+    """A file of one row comes first in its slice, and that row is not in the sample."""
+    lake = tmp_path / "lake"
+    columns = [f"x{i}" for i in range(8)] + ["pred"]
+    write_lake(lake, doubtful(24_000)[columns], 12)
+    for i in range(6):
+        doubtful(1 + i % 3)[columns].to_parquet(lake / f"a{i}.parquet")
+    monkeypatch.setattr(growth, "HELD_BYTES", 24_000 * 8 * 12 // 5)
+    for seed in range(4):
+        found = explain(lake, output="pred", sampling="rows", seed=seed, **AUTO | {"confidence": 1e-6})
+        share = found.facts["settings"]["fraction"]
+        assert share < 0.2
+        direct = explain(lake, output="pred", sampling="rows", seed=seed, fraction=share)
+        assert found.features.equals(direct.features)
+
+
+def test_what_a_thread_brings_after_the_end_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = SpillingStore(2**20)
+    store.close()
+    remember, name, _ = store.task("key", None)
+    assert remember(name, "value") == "value"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_rows_by_row_groups_are_those_of_a_plain_run(lake):
+    found = explain(lake, output="other", features=["x5", "x6", "x7"], sampling="row-groups", **AUTO | {"k": 2})
+    assert [step["fraction"] for step in found.facts["auto"]["steps"]][-1] == 1.0
+    assert found.features.equals(explain(lake, output="other", features=["x5", "x6", "x7"]).features)

@@ -356,3 +356,34 @@ def test_vectors_can_be_what_a_model_reads(tmp_path):
         found.of().set_index("feature").loc[names, "cir"],
         expected.of().set_index("feature").loc[["p", "q", "r"], "cir"],
     )
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("centering", ["midhinge", "trimmed"])
+def test_a_slice_of_which_a_function_sees_no_row_does_not_matter(tmp_path, outputs, centering):
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.standard_normal((4000, 3)), columns=list("abc"))
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        return np.column_stack([rows["a"] * 2 + rows["b"], rows["c"]])[:, :outputs]
+
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    frame.iloc[100:].to_parquet(lake / "m.parquet")
+    for i in range(100):  # a hundred spans of one row, most of them outside the sample
+        frame.iloc[i : i + 1].to_parquet(lake / f"a{i:02}.parquet")
+    options = {"fraction": 0.3, "budget": "1MiB", "centering": centering}
+    found = explain(lake, model=model, **options)
+    assert found.facts["rows"]["sampled"] == found.facts["rows"]["used"] > 1000
+    written = frame.assign(**{f"y{k}": column for k, column in enumerate(model(frame).T)})
+    names = [f"y{k}" for k in range(outputs)]
+    expected = explain(with_nothing(written), output=names, features=list("abc"), centering=centering).features
+    empty = explain(with_nothing(frame), model=model, centering=centering).features
+    np.testing.assert_allclose(empty["cir"], expected["cir"], atol=1e-12)
+
+
+def with_nothing(frame: pd.DataFrame):
+    """A dask frame whose first partition is empty."""
+    import dask.dataframe as dd
+
+    return dd.concat([dd.from_pandas(frame.iloc[:0], npartitions=1), dd.from_pandas(frame, npartitions=2)])

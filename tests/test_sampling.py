@@ -13,9 +13,11 @@ from oracle import write_lake
 
 from excir_dask import explain
 from excir_dask.cli import excir
-from excir_dask.errors import UsageError
+from excir_dask.display import with_intervals
+from excir_dask.errors import DataError, UsageError
+from excir_dask.lake.locate import locate
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.snapshot import LakeFile
+from excir_dask.lake.snapshot import LakeFile, take_snapshot
 
 
 def files(row_groups: list[list[int]], folders: int = 1) -> list[LakeFile]:
@@ -345,3 +347,78 @@ def test_a_sample_shows_its_intervals_and_how_sure_its_top_is(tmp_path):
     found = json.loads(done.stdout)
     assert found["fraction"] == 0.3
     assert all(row["low"] < row["cir"] < row["high"] for row in found["top"]["pred"])
+
+
+@pytest.fixture(scope="module")
+def far_apart(tmp_path_factory):
+    """Row groups of which one, outside small samples, has outputs 400 times as large as those of the others."""
+    frame, folder = table(20_000), tmp_path_factory.mktemp("far")
+    plain = take_snapshot(locate(write_lake(folder / "plain", frame, 10, 200)))
+    inside = Sample(0.3, 0, "row-groups").row_groups(plain.files)
+    rare = next(10 * i + g for i, groups in enumerate(inside) for g in range(10) if g not in groups)
+    large = np.arange(20_000) // 200 == rare
+    return write_lake(folder / "lake", frame.assign(pred=np.where(large, 400.0 * frame["x0"], frame["pred"])), 10, 200)
+
+
+def test_auto_takes_single_rows_where_a_row_group_is_unlike_the_others(far_apart):
+    assert explain(far_apart, output="pred", fraction="auto", k=4).facts["settings"]["sampling"] == "rows"
+
+
+def test_row_groups_unlike_the_sample_are_told(far_apart):
+    part = explain(far_apart, output="pred", fraction=0.3, sampling="row-groups")
+    assert part.facts["unlike"] == ["pred"]
+    assert "row groups outside the sample reach far beyond those inside it (pred)" in str(part)
+    assert explain(far_apart, output="x1", fraction=0.3, sampling="row-groups").facts["unlike"] == []
+
+
+def test_auto_by_row_groups_goes_on_until_none_is_unlike_the_sample(far_apart):
+    found = explain(far_apart, output="pred", fraction="auto", k=4, sampling="row-groups")
+    assert found.facts["unlike"] == []
+    assert found.facts["auto"]["steps"][0]["probability"] == 0.0
+
+
+def test_auto_goes_on_where_the_first_sample_has_no_output(tmp_path):
+    frame = table(12_000)
+    frame.loc[frame.index >= 200, "pred"] = np.nan
+    lake = write_lake(tmp_path / "lake", frame, 6, 200)
+    for seed in range(3):
+        found = explain(lake, output="pred", fraction="auto", sampling="row-groups", seed=seed)
+        assert found.facts["rows"]["used"] == 200
+    frame["pred"] = np.nan
+    with pytest.raises(DataError, match="no row is left"):
+        explain(write_lake(tmp_path / "none", frame, 6, 200), output="pred", fraction="auto")
+
+
+def test_auto_draws_from_a_dask_frame_too():
+    import dask.dataframe as dd
+
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.standard_normal((40_000, 6)), columns=list("abcdef"))
+    frame["pred"] = 3 * frame["a"] - 2 * frame["b"] + rng.standard_normal(40_000)
+    found = explain(dd.from_pandas(frame, npartitions=4), output="pred", fraction="auto", k=2)
+    assert found.facts["settings"]["fraction"] == 0.05
+    assert "in one step" in str(found)
+
+
+def test_auto_says_of_a_small_lake_that_it_is_one():
+    assert "too few to draw a sample from" in str(explain(table(1500), output="pred", fraction="auto"))
+
+
+def test_auto_by_row_groups_is_refused_for_a_frame():
+    with pytest.raises(UsageError, match="has no row groups"):
+        explain(table(), output="pred", fraction="auto", sampling="row-groups")
+
+
+def test_a_target_without_auto_is_refused(tmp_path):
+    lake = write_lake(tmp_path / "lake", table(), 2)
+    command = ["explain", str(lake), "--output", "pred", "--fraction", "0.3", "--k", "3"]
+    done = CliRunner().invoke(excir, command)
+    assert (done.exit_code, "--k is about --fraction auto" in done.stderr) == (2, True)
+
+
+def test_the_chance_of_the_top_is_beside_each_feature(tmp_path):
+    part = explain(table(), output="pred", fraction=0.1)
+    shown = with_intervals(part, "pred")
+    np.testing.assert_allclose(shown["p_top"].sum(), part.stability(8).k)
+    assert shown["p_top"].iloc[0] > 0.99
+    assert f"{shown['p_top'].iloc[6]:.0%}" in str(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -27,7 +27,7 @@ from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_sampl
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums, one_unit
 from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
-from excir_dask.lake.blocks import Layout, RowCounts, Scored, kept
+from excir_dask.lake.blocks import Block, Layout, RowCounts, Scored, kept
 from excir_dask.lake.held import HeldRows
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import places_of, read_slice
@@ -230,6 +230,14 @@ def describe_state(state: SliceSummary, columns: Sequence[str], asked: Asked) ->
     )
 
 
+def _blocks(
+    piece: Slice, layout: Layout, frame: Any, scored: Scored | None, outputs: int, wanted: Mask | None = None
+) -> Iterator[Block]:
+    """Blocks of a slice once it is known how many outputs there are: a callable that saw no row of it did not say."""
+    for block in read_slice(piece, layout, frame, wanted, scored):
+        yield block if len(block.outputs) == outputs else replace(block, outputs=np.empty((outputs, 0)))
+
+
 def sum_slice(
     piece: Slice,
     frame: Any,
@@ -244,7 +252,7 @@ def sum_slice(
     of_categories = features.subset(slice(len(layout.features), None))
     states: list[tuple[Sums, Sums | None]] = []
     before = layout.open_files.bytes_read
-    for block in read_slice(piece, layout, frame, scored=scored):
+    for block in _blocks(piece, layout, frame, scored, outputs.center.size):
         side = OutputSide(block.outputs, outputs, block.weights, block.edges)
         below = np.zeros(outputs.thresholds.shape)
         if piece.lead:
@@ -271,7 +279,7 @@ def trim_slice(
 ) -> tuple[TrimmedSums, TrimmedSums | None]:
     mine = features.subset(slice(piece.start, piece.stop))
     states = []
-    for block in read_slice(piece, layout, frame, scored=scored):
+    for block in _blocks(piece, layout, frame, scored, outputs.q25.size):
         inner = trim(block.columns, mine.q25, mine.q75, block.weights)
         states.append((inner, trim(block.outputs, outputs.q25, outputs.q75, block.weights) if piece.lead else None))
     return both(merge_trimmed, states)
@@ -291,7 +299,7 @@ def refine_slice(
     if not mine.size and not (piece.lead and outputs.any()):
         return (), () if piece.lead else None
     states = []
-    for block in read_slice(piece, layout, frame, features, scored):
+    for block in _blocks(piece, layout, frame, scored, outputs.size, features):
         inner = gather(block.columns, thresholds[mine], block.weights)
         around = gather(block.outputs[outputs], output_thresholds[outputs], block.weights) if piece.lead else None
         states.append((inner, around))

@@ -26,6 +26,7 @@ class SpillingStore:
         self._lock = threading.Lock()
         self._folder: str | None = None
         self._values: MutableMapping[str, Any] | None = None
+        self._closed = False
 
     def task(self, key: Key, task: Any) -> Any:
         """A task that takes the value from here, or the one given with its result put here."""
@@ -35,20 +36,23 @@ class SpillingStore:
         return (self._remember, name, task)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget everything; what tasks that are still at work bring is not kept."""
         with self._lock:
+            self._closed = True
             self._values = None
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
 
     def _remember(self, name: str, value: Any) -> Any:
-        self._opened()[name] = value
+        values = self._opened()
+        if values is not None:
+            values[name] = value
         return value
 
-    def _opened(self) -> MutableMapping[str, Any]:
+    def _opened(self) -> MutableMapping[str, Any] | None:
         with self._lock:
-            if self._values is None:
+            if self._values is None and not self._closed:
                 import zict
 
                 self._folder = tempfile.mkdtemp(prefix="excir-kept-")

@@ -201,8 +201,9 @@ def make_block(
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
     )
 
-    ends = np.cumsum([place.rows for place in places])
-    edges = np.concatenate(([0], ends if counts.used == rows else np.cumsum(used)[ends - 1]))
+    edges = np.cumsum([0, *(place.rows for place in places)])
+    if counts.used < rows:
+        edges = np.cumsum(np.concatenate(([0], used)))[edges]
 
     def draws_used() -> NDArray[np.uint64]:
         if draws is not None:
