@@ -32,7 +32,7 @@ ALLOWED = {
     "group_choice": {"kernels", "lake", "graph", "grouping", "tables"},
     "assemble": {"kernels", "graph", "inputs", "version"},
     "attempt": {"kernels", "lake", "outputs", "graph", "inputs", "group_choice", "tables", "assemble", "explanation"},
-    "growth": {"lake", "graph", "inputs", "attempt", "explanation"},
+    "growth": {"kernels", "lake", "graph", "inputs", "attempt", "explanation"},
     "runs": {"lake"},
     "question": {"kernels", "lake", "inputs", "group_choice", "tables", "attempt", "growth", "runs"},
     "explain": {"lake", "graph", "question", "attempt", "growth", "explanation", "clusters", "folders", "runs"},
