@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+
+from excir_dask import explain
+from excir_dask.errors import UsageError
 
 
 def excir(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -113,6 +117,42 @@ def test_something_else_behind_the_address_does_not_keep_the_user_waiting(lake):
         said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
     assert f"no scheduler answers at {address}" in said
     assert "5 s" in said
+
+
+@pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n"])
+def test_a_service_that_is_no_scheduler_is_named(lake, words):
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(words)
+            while connection.recv(1024):
+                pass
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        done = excir("explain", lake, "--output", "margin", "--scheduler", address)
+        thread.join(timeout=20)
+    assert f"what answers at {address} does not speak dask's language" in complaint(done, 75)
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("http://127.0.0.1:8786", "scheme 'http'"),
+        ("foo://x:1", "scheme 'foo'"),
+        ("tcp://127.0.0.1:99999", "port 99999"),
+        ("tcp://127.0.0.1:0", "port 0"),
+        ("127.0.0.1", "missing port"),
+    ],
+)
+def test_what_cannot_be_an_address_is_wrong_usage(lake, address, problem):
+    with pytest.raises(UsageError, match=f"not a scheduler's address .*{problem}.*; write tcp://HOST:PORT"):
+        explain(lake, output="margin", scheduler=address)
 
 
 def test_misspelt_options_and_commands_get_the_nearest(lake):
