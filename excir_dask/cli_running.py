@@ -73,7 +73,7 @@ def _logging(level: int) -> Iterator[None]:
 
 @contextmanager
 def _without_words_of_dask() -> Iterator[None]:
-    """What goes wrong ends in one line of ours; dask, tornado and asyncio would put tracebacks and warnings before it."""
+    """What goes wrong ends in one line of ours: dask and what it stands on would put tracebacks before it."""
     import distributed  # noqa: F401  (sets the levels of its loggers when it is imported)
 
     known = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in SILENCED]

@@ -81,8 +81,8 @@ def _check_kubernetes(file: ClusterFile) -> None:
         kr8s.api().version()
     except ValueError as error:
         raise UsageError(
-            f"{file.path}: Kubernetes does not know who you are ({error}); log in so that 'kubectl get pods' works here, "
-            "or run in a pod with a service account"
+            f"{file.path}: Kubernetes does not know who you are ({error}); log in so that 'kubectl get pods' works "
+            "here, or run in a pod with a service account"
         ) from error
     except Exception as error:
         raise ClusterError(
@@ -163,8 +163,8 @@ def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]
 
         if file.workers is not None:
             options["n_workers"] = file.workers if isinstance(file.workers, int) else 0
-        # processes warn of every task that is taken from them
-        options.setdefault("silence_logs", logging.WARNING if log.isEnabledFor(logging.DEBUG) else logging.ERROR)
+        # processes write of every task and connection that is taken from them; what matters comes back as an error
+        options.setdefault("silence_logs", logging.WARNING if log.isEnabledFor(logging.DEBUG) else logging.CRITICAL)
         return lambda: _without_interrupts(lambda: LocalCluster(**options)), [LocalCluster, Nanny, Worker]
     if file.kind == "ssh":
         from distributed import SSHCluster

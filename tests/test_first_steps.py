@@ -100,6 +100,29 @@ def test_a_result_folder_without_permission_is_named_before_any_work(lake, someb
     assert f"{place} is not a folder that may be written to" in said
 
 
+def test_a_demo_without_permission_is_named(somebody):
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o555)
+        said = complaint(somebody("demo", "--folder", f"{place}/demo"), 2)
+    assert said.startswith(f"excir: {place}/demo: Permission denied; choose another place")
+
+
+def test_a_report_where_no_file_can_be_is_named(lake, tmp_path):
+    explain(lake, output="margin", out=tmp_path / "result")
+    (tmp_path / "file").touch()
+    said = complaint(excir("report", tmp_path / "result", "--out", tmp_path / "file" / "report.html"), 2)
+    assert f"excir: {tmp_path / 'file'}: " in said
+
+
+def test_a_full_disk_is_worth_another_try(lake, tmp_path):
+    explain(lake, output="margin", out=tmp_path / "result")
+    limit = ["prlimit", "--fsize=1000"]  # a file that may not grow: as a disk that is full
+    if shutil.which(limit[0]) is None:
+        pytest.skip("there is no prlimit to make the disk full")
+    done = excir("report", tmp_path / "result", "--out", tmp_path / "report.html", prefix=limit)
+    assert "File too large" in complaint(done, 75)
+
+
 def test_a_scheduler_that_is_not_there_is_named(lake):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
