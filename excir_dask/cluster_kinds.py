@@ -135,6 +135,8 @@ def _ended(cluster: Any, file: ClusterFile) -> Iterator[None]:
         try:
             stack.close()
         except Exception as error:
+            if file.kind in ("slurm", "pbs"):
+                cluster.shutdown_on_close = False  # or Python waits at its end, 10 s for an end that has failed
             if not failed:
                 warnings.warn(
                     f"the cluster of {file.path} did not end well ({_one_line(error)}); "
