@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from excir_dask.cli import excir
 from excir_dask.cluster_kinds import own_spec
 
 pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
@@ -53,7 +52,10 @@ def check(manifest: dict) -> None:
     assert unknown(manifest, shape) == []
 
 
-@pytest.mark.parametrize("name", ["daskcluster.yaml", "daskjob.yaml", "autoscaler.yaml"])
+JOB_OF_A_FILE = "../../jobs/submit/daskjob.yaml"
+
+
+@pytest.mark.parametrize("name", ["daskcluster.yaml", "daskjob.yaml", "autoscaler.yaml", JOB_OF_A_FILE])
 def test_a_manifest_fits_the_schema_of_the_operator(name):
     check(load(name))
 
@@ -76,8 +78,9 @@ def test_a_run_gets_a_cluster_of_its_own():
     assert first["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == first["metadata"]["name"]
 
 
-def test_the_job_has_the_cluster_of_the_cluster_file():
-    job, cluster = load("daskjob.yaml"), load("daskcluster.yaml")
+@pytest.mark.parametrize("name", ["daskjob.yaml", JOB_OF_A_FILE])
+def test_the_job_has_the_cluster_of_the_cluster_file(name):
+    job, cluster = load(name), load("daskcluster.yaml")
     cluster["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = job["metadata"]["name"]
     assert job["spec"]["cluster"]["spec"] == cluster["spec"]
 
@@ -96,7 +99,18 @@ def test_a_worker_fits_in_its_container():
     assert options["--nthreads"] == container["resources"]["requests"]["cpu"]
 
 
-def test_the_cron_job_has_only_fields_that_kubernetes_has():
+@pytest.mark.parametrize("name", ["daskjob.yaml", JOB_OF_A_FILE])
+def test_a_mistake_is_not_tried_for_ever(name):
+    """A job of the operator is a pod, which has no podFailurePolicy."""
+    spec = load(name)["spec"]["job"]["spec"]
+    assert spec["restartPolicy"] == "Never"
+    assert spec["containers"][0]["args"][:2] == ["sh", "jobs/submit/again-after-75.sh"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("cronjob.yaml", "V1CronJob"), ("results.yaml", "V1PersistentVolumeClaim")]
+)
+def test_a_manifest_has_only_fields_that_kubernetes_has(name, model):
     from kubernetes import client
 
     def walk(value: object, kind: str, path: str) -> None:
@@ -118,7 +132,7 @@ def test_the_cron_job_has_only_fields_that_kubernetes_has():
             **{name: value[field] for name, field in model.attribute_map.items() if field in value}
         )  # what is required
 
-    walk(load("cronjob.yaml"), "V1CronJob", "")
+    walk(load(name), model, "")
 
 
 def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
@@ -128,11 +142,3 @@ def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
     assert rule["onExitCodes"]["values"] == [2, 3]
     assert rule["onExitCodes"]["containerName"] == spec["template"]["spec"]["containers"][0]["name"]
     assert spec["template"]["spec"]["restartPolicy"] == "Never"  # podFailurePolicy asks for it
-
-
-def test_the_commands_in_the_containers_exist():
-    job = load("daskjob.yaml")["spec"]["job"]["spec"]["containers"][0]["args"]
-    cron = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
-    for arguments in (job, cron):
-        assert arguments[0] == "excir"
-        excir.commands[arguments[1]].make_context("excir", arguments[2:])  # raises for an option that is not there

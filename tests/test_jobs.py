@@ -78,8 +78,7 @@ def submitted() -> list[tuple[str, str, str]]:
 def test_commands_that_are_written_down_parse(file, name, rest, monkeypatch):
     """By the command itself, so that an option that is renamed is noticed here."""
     monkeypatch.chdir(ROOT)
-    words = [str(JOBS / "explain.yaml") if word == "/config/explain.yaml" else word for word in shlex.split(rest)]
-    excir.commands[name].make_context(name, words)
+    excir.commands[name].make_context(name, shlex.split(rest))
 
 
 def test_there_are_commands_for_every_scheduler():
@@ -87,7 +86,6 @@ def test_there_are_commands_for_every_scheduler():
     assert {
         "README.md",
         "explain.sbatch",
-        "daskjob.yaml",
         "dag_airflow.py",
         "crontab",
         "excir-explain.service",
@@ -107,15 +105,6 @@ def test_python_files_for_schedulers_compile_and_call_the_library_as_it_is(name)
     from excir_dask import explain
 
     inspect.signature(explain).bind(*call.args, **{keyword.arg: None for keyword in call.keywords})
-
-
-def test_the_kubernetes_file_is_a_dask_job_of_one_image():
-    job = yaml.safe_load((JOBS / "submit" / "daskjob.yaml").read_text(encoding="utf-8"))
-    assert job["kind"] == "DaskJob"
-    cluster = job["spec"]["cluster"]["spec"]
-    pods = [job["spec"]["job"]["spec"], cluster["worker"]["spec"], cluster["scheduler"]["spec"]]
-    assert len({pod["containers"][0]["image"] for pod in pods}) == 1
-    assert cluster["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == job["metadata"]["name"]
 
 
 def test_systemd_accepts_service_and_timer(tmp_path):
