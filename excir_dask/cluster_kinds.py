@@ -86,8 +86,8 @@ def _check_kubernetes(file: ClusterFile) -> None:
         ) from error
     except Exception as error:
         raise ClusterError(
-            f"{file.path}: Kubernetes does not answer ({_one_line(error)}); try 'kubectl version', look at "
-            "the network, or try again later"
+            f"{file.path}: Kubernetes does not answer as it should ({_one_line(error)}); try 'kubectl version', "
+            "look at the network, or try again later"
         ) from error
 
 

@@ -1,7 +1,15 @@
 """Manifests against the schemas that the operator's package carries, and no field that Kubernetes would drop."""
 
+import os
 import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -142,3 +150,75 @@ def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
     assert rule["onExitCodes"]["values"] == [2, 3]
     assert rule["onExitCodes"]["containerName"] == spec["template"]["spec"]["containers"][0]["name"]
     assert spec["template"]["spec"]["restartPolicy"] == "Never"  # podFailurePolicy asks for it
+
+
+class Api(BaseHTTPRequestHandler):
+    """A Kubernetes that says its version and fails at everything else."""
+
+    def do_GET(self) -> None:
+        known = self.path.strip("/") == "version"
+        body = b'{"major": "1", "minor": "34", "gitVersion": "v1.34.0"}' if known else b'{"message": "no such thing"}'
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def api() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def job(folder: Path, port: int | None) -> subprocess.CompletedProcess[str]:
+    """A run on the cluster of kubernetes.yaml, with credentials for a port of this machine or with none."""
+    configuration = folder / "kubeconfig"
+    if port is not None:
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "users": [{"name": "test", "user": {"token": "x"}}],
+        }
+        configuration.write_text(yaml.safe_dump(content))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBERNETES_")}
+    environment |= {"HOME": str(folder), "KUBECONFIG": str(configuration)}
+    command = [sys.executable, "-m", "excir_dask", "explain", "lake", "--output", "y", "--json", "--cluster"]
+    return subprocess.run(
+        [*command, str(FOLDER.parent / "kubernetes.yaml")], capture_output=True, text=True, env=environment, timeout=60
+    )
+
+
+def test_without_credentials_it_says_how_to_get_them(tmp_path):
+    done = job(tmp_path, None)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "Kubernetes does not know who you are" in line
+    assert "kubectl get pods" in line
+
+
+def test_a_kubernetes_that_does_not_answer_is_worth_another_try(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = job(tmp_path, port)
+    assert (done.returncode, done.stdout) == (75, "")
+    (line,) = done.stderr.splitlines()
+    assert "Kubernetes does not answer" in line
+
+
+def test_nothing_is_drawn_where_results_go(tmp_path):
+    with api() as port:
+        done = job(tmp_path, port)
+    assert (done.returncode, done.stdout) == (75, "")
+    assert "did not start" in done.stderr
