@@ -176,22 +176,32 @@ def test_sigterm_ends_a_local_run_as_ctrl_c_does(lake, tmp_path):
     check_stopped(ended(lake, tmp_path, "--threads", "1", number=signal.SIGTERM), tmp_path, 143)
 
 
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Processes that a nanny has started."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_sigterm_ends_the_cluster_of_a_file(lake, tmp_path, tmp_path_factory):
-    """The workers are known by a file that only they have open."""
-    place = tmp_path_factory.mktemp("cluster")
-    file = cluster_file(place, local_directory=str(place / "scratch"))
-    check_stopped(ended(lake, tmp_path, "--cluster", file, number=signal.SIGTERM), tmp_path, 143)
-    assert (place / "scratch").exists()
-    assert not [process for process in psutil.process_iter() if working_under(process, place)]
-
-
-def working_under(process: psutil.Process, folder: Path) -> bool:
-    try:
-        return any(file.path.startswith(str(folder)) for file in process.open_files())
-    except psutil.Error:
-        return False
+    file = cluster_file(tmp_path_factory.mktemp("cluster"))
+    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        begun(process, tmp_path)
+        workers = workers_of(process)
+        assert workers
+        process.terminate()
+        out, err = process.communicate(timeout=120)
+    check_stopped(subprocess.CompletedProcess(arguments, process.returncode, out, err), tmp_path, 143)
+    assert not [worker for worker in workers if alive(worker)]
 
 
 @pytest.mark.cluster
@@ -207,9 +217,10 @@ def test_ctrl_c_on_a_terminal_is_for_the_command_and_not_for_its_workers(lake, t
             begun(process, tmp_path)
         else:
             patience = time.monotonic() + 60
-            while not psutil.Process(process.pid).children():
+            while not workers_of(process):
                 assert time.monotonic() < patience
                 time.sleep(0.01)
+            time.sleep(0.3)  # for Python to be up in there: before, the signal would end it without a word
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
