@@ -92,7 +92,7 @@ def _in_this_process() -> Iterator[Client]:
         dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
         LocalCluster(
             n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,  # what fails in there is raised out here
             memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
             scheduler_kwargs={"dashboard": False},
         ) as cluster,

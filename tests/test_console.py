@@ -254,6 +254,15 @@ def test_a_queue_that_refuses_is_one_line(lake, tmp_path):
     assert "invalid account; look at its options" in line
 
 
+def test_a_training_that_fails_is_one_line(tmp_path):
+    write_lake(tmp_path / "lake", pd.DataFrame({"x": np.arange(50.0), "y": np.arange(50.0), "w": -1.0}))
+    arguments = ["train", tmp_path / "lake", "--label", "y", "--weights", "w", "--out", tmp_path / "model.ubj"]
+    done = subprocess.run([sys.executable, "-m", "excir_dask", *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert "column 'w' (weights) has negative values" in line
+
+
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_a_scheduler_that_is_lost_is_one_line(lake, tmp_path):
