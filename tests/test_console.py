@@ -240,7 +240,6 @@ def test_a_port_that_is_taken_is_no_news_unless_asked(lake, tmp_path):
         assert "already in use" in done.stderr
 
 
-@pytest.mark.slow
 def test_a_queue_that_refuses_is_one_line(lake, tmp_path):
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: pip install '.[jobqueue]'")
     (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid account >&2\nexit 1\n")
