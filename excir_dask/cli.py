@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -21,7 +22,20 @@ from excir_dask.version import __version__
 STOPPED = 130
 """exit code after Ctrl-C, as shells have it"""
 
+TERMINATED = 143
+"""exit code after SIGTERM, by which queues, Kubernetes and systemd end a job"""
+
+WRONG_USAGE = 2
 TRY_AGAIN = 75
+
+WRONG_PLACES = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
+}  # fmt: skip
+"""what the system says of a path that will be as wrong the next time; lakes have errors of their own"""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come: everything that ends cleanly after Ctrl-C does so after this."""
 
 
 class Excir(click.Group):
@@ -29,18 +43,41 @@ class Excir(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _terminated_like_interrupted():
+                return super().invoke(ctx)
         except ExcirError as error:
             _end(ctx, f"excir: {error}", error.exit_code)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if threading.current_thread() is threading.main_thread():
                 # slices that threads are at are finished before Python ends: a second Ctrl-C need not wait for them
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _end(ctx, "stopped", STOPPED)
-        except OSError as error:  # a disk that is full while results are saved, for instance
+            _end(ctx, "stopped", TERMINATED if isinstance(stop, Terminated) else STOPPED)
+        except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            _end(ctx, f"excir: {error}", TRY_AGAIN)
+            if error.errno in WRONG_PLACES:
+                problem = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+                _end(ctx, f"excir: {problem}; choose another place, or change what may be done there", WRONG_USAGE)
+            _end(ctx, f"excir: {error}", TRY_AGAIN)  # a disk that is full while results are saved, for instance
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM raises Terminated meanwhile, unless this is not the main thread or somebody else has an answer to it."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one need not wait
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
@@ -65,8 +102,9 @@ def excir() -> None:
     excir report result/                         a saved result as one page for a browser
 
     \b
-    Exit codes: 0 done; 1 a check of an audit failed; 2 wrong options; 3 the lake or the model cannot be used as asked;
-    75 try again later; 130 stopped by Ctrl-C.
+    Exit codes: 0 done; 1 a check of an audit failed, or a mistake of this program; 2 wrong options;
+    3 the lake or the model cannot be used as asked; 75 try again later; 130 stopped by Ctrl-C;
+    143 stopped by SIGTERM.
     Completion of options in bash (zsh and fish alike): eval "$(_EXCIR_COMPLETE=bash_source excir)"
     """
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from excir_dask.clusters import client_of_file, connected, performance_report
 from excir_dask.errors import UsageError
+
+SILENCED = ("distributed", "tornado", "asyncio", "dask_jobqueue", "dask_kubernetes", "dask_gateway")
+"""whose messages and warnings are shown with -v only"""
 
 
 @contextmanager
@@ -36,6 +40,8 @@ def running(
     with ExitStack() as stack:
         stack.enter_context(_logging(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO))
         stack.enter_context(dask.config.set({} if threads is None else {"num_workers": threads}))
+        if not verbose and (scheduler is not None or cluster is not None):
+            stack.enter_context(_without_words_of_dask())
         client = None
         if scheduler is not None:
             client = stack.enter_context(connected(scheduler))
@@ -63,3 +69,21 @@ def _logging(level: int) -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+@contextmanager
+def _without_words_of_dask() -> Iterator[None]:
+    """What goes wrong ends in one line of ours: dask and what it stands on would put tracebacks before it."""
+    import distributed  # noqa: F401  (sets the levels of its loggers when it is imported)
+
+    known = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in SILENCED]
+    before = {logger: logger.level for logger in map(logging.getLogger, {*SILENCED, *known})}
+    for logger in before:
+        logger.setLevel(logging.CRITICAL + 1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=rf"({'|'.join(SILENCED)}|dask)\b")
+        try:
+            yield
+        finally:
+            for logger, level in before.items():
+                logger.setLevel(level)

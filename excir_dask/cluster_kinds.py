@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import shutil
+import signal
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 from excir_dask.cluster_files import ClusterFile, check_names
 from excir_dask.errors import ClusterError, UsageError, nearest
+
+log = logging.getLogger(__name__)
 
 MODULES: dict[str, tuple[str, str]] = {
     "local": ("distributed", ""),
@@ -48,6 +53,7 @@ def started(file: ClusterFile) -> Iterator[Any]:
     """The cluster that the file describes, with the workers it asks for on their way; it ends with the context."""
     start = starter_of(file)
     _check_queue(file)
+    _check_kubernetes(file)
     with _failures_of(file):
         cluster = start()
     with _ended(cluster, file):
@@ -63,6 +69,26 @@ def _check_queue(file: ClusterFile) -> None:
             f"{file.path}: kind {file.kind} submits with '{command}', which this machine does not have; "
             "run where you submit jobs"
         )
+
+
+def _check_kubernetes(file: ClusterFile) -> None:
+    """Before a KubeCluster exists: one that never began would still be ended when Python ends, and fail loudly."""
+    if file.kind != "kubernetes":
+        return
+    import kr8s  # what the operator's package speaks to Kubernetes with
+
+    try:
+        kr8s.api().version()
+    except ValueError as error:
+        raise UsageError(
+            f"{file.path}: Kubernetes does not know who you are ({error}); log in so that 'kubectl get pods' works "
+            "here, or run in a pod with a service account"
+        ) from error
+    except Exception as error:
+        raise ClusterError(
+            f"{file.path}: Kubernetes does not answer as it should ({_one_line(error)}); try 'kubectl version', "
+            "look at the network, or try again later"
+        ) from error
 
 
 def _ask_for_workers(cluster: Any, file: ClusterFile) -> None:
@@ -91,7 +117,7 @@ def _failures_of(file: ClusterFile) -> Iterator[None]:
         raise UsageError(f"{file.path}: {error}; correct its options") from error
     except Exception as error:
         raise ClusterError(
-            f"the cluster of {file.path} (kind {file.kind}) did not start: {error or type(error).__name__}; "
+            f"the cluster of {file.path} (kind {file.kind}) did not start: {_one_line(error)}; "
             "look at its options, or try again later"
         ) from error
 
@@ -109,12 +135,19 @@ def _ended(cluster: Any, file: ClusterFile) -> Iterator[None]:
         try:
             stack.close()
         except Exception as error:
+            if file.kind in ("slurm", "pbs"):
+                cluster.shutdown_on_close = False  # or Python waits at its end, 10 s for an end that has failed
             if not failed:
                 warnings.warn(
-                    f"the cluster of {file.path} did not end well ({error or type(error).__name__}); "
+                    f"the cluster of {file.path} did not end well ({_one_line(error)}); "
                     "look whether it left something running",
                     stacklevel=2,
                 )
+
+
+def _one_line(error: Exception) -> str:
+    """A queue's answer comes with its command and its streams, each on lines of its own."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def starter_of(file: ClusterFile) -> Callable[[], Any]:
@@ -132,7 +165,9 @@ def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]
 
         if file.workers is not None:
             options["n_workers"] = file.workers if isinstance(file.workers, int) else 0
-        return lambda: LocalCluster(**options), [LocalCluster, Nanny, Worker]
+        # processes write of every task and connection that is taken from them; what matters comes back as an error
+        options.setdefault("silence_logs", logging.WARNING if log.isEnabledFor(logging.DEBUG) else logging.CRITICAL)
+        return lambda: _without_interrupts(lambda: LocalCluster(**options)), [LocalCluster, Nanny, Worker]
     if file.kind == "ssh":
         from distributed import SSHCluster
 
@@ -151,7 +186,24 @@ def _kind(file: ClusterFile) -> tuple[Callable[[], Any], list[Callable[..., Any]
         return lambda: module.GatewayCluster(**options, **file.cluster_options), [module.Gateway]
     if isinstance(options.get("custom_cluster_spec"), str):
         options["custom_cluster_spec"] = own_spec(Path(file.path).parent / options["custom_cluster_spec"])
+    options.setdefault("quiet", True)  # or it draws a box on standard output, where results go
     return lambda: module.KubeCluster(**options), [module.KubeCluster]
+
+
+def _without_interrupts(start: Callable[[], Any]) -> Any:
+    """Start a cluster whose processes Ctrl-C does not reach: it is for this process, which then ends them.
+
+    Threads and processes inherit which signals are held back, those that a nanny starts later among them. In this
+    thread Ctrl-C comes through as soon as the cluster has started.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return start()
+    resource_tracker.ensure_running()  # would be started with the first process, and let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def own_spec(path: Path) -> dict[str, Any]:

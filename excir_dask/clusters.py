@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.cluster_files import ClusterFile, read_cluster_file
 from excir_dask.cluster_kinds import settings_of, started
+from excir_dask.cluster_workers import check_workers
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
@@ -56,7 +57,10 @@ def reached(scheduler: str | Client | None, cluster: str | os.PathLike[str] | No
         with connected(scheduler) as client:
             yield client
     else:
-        yield scheduler if scheduler is not None else _active_client()
+        given = scheduler if scheduler is not None else _active_client()
+        if given is not None:
+            check_workers(given)
+        yield given
 
 
 @contextmanager
@@ -88,7 +92,7 @@ def _in_this_process() -> Iterator[Client]:
         dask.config.set(scheduler=dask.config.get("scheduler", None)),  # some workers' own clients leave theirs
         LocalCluster(
             n_workers=1, threads_per_worker=dask.config.get("num_workers", None) or CPU_COUNT, processes=False,
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,  # what fails in there is raised out here
             memory_limit=0, dashboard_address=_NOWHERE, worker_dashboard_address=_NOWHERE,
             scheduler_kwargs={"dashboard": False},
         ) as cluster,
@@ -107,28 +111,18 @@ def client_of_file(path: str | os.PathLike[str]) -> Iterator[Client]:
 
 @contextmanager
 def _client_of(file: ClusterFile) -> Iterator[Client]:
-    """A client of the cluster in a file, once it has a worker."""
+    """A client of the cluster in a file, once it has a worker that can run this package."""
     from distributed import Client
 
     with settings_of(file):
         if file.address is not None:
             with _connect(file.address) as client:
-                _wait_for_a_worker(client, file)
+                check_workers(client, file.wait, f"the cluster of {file.path}")
                 yield client
             return
         with started(file) as cluster, Client(cluster, set_as_default=False) as client:
-            _wait_for_a_worker(client, file)
+            check_workers(client, file.wait, f"the cluster of {file.path}")
             yield client
-
-
-def _wait_for_a_worker(client: Client, file: ClusterFile) -> None:
-    try:
-        client.wait_for_workers(1, timeout=file.wait)
-    except TimeoutError as error:
-        raise ClusterError(
-            f"the cluster of {file.path} has no worker after {file.wait:.0f} s; "
-            "look at its queue or its workers' logs, or give it longer with 'wait:'"
-        ) from error
 
 
 @contextmanager
@@ -136,6 +130,7 @@ def connected(address: str) -> Iterator[Client]:
     """A client of the scheduler at an address; says where its dashboard is."""
     with _connect(address) as client:
         log.info("dashboard: %s", _dashboard(client) or "none, because the scheduler was started without one")
+        check_workers(client)
         log.debug("cluster at %s: %d workers, %d threads", address, *_size(client))
         yield client
 
@@ -203,18 +198,30 @@ async def _greet(address: str, security: Security | None) -> None:
     from distributed.comm.core import connect
 
     arguments = (security or Security()).get_connection_args("client")
-    comm = await asyncio.wait_for(connect(address, timeout=CONNECT_TIMEOUT, **arguments), CONNECT_TIMEOUT + 1)
+    try:
+        comm = await asyncio.wait_for(connect(address, timeout=CONNECT_TIMEOUT, **arguments), CONNECT_TIMEOUT + 1)
+    except (OSError, TimeoutError):
+        raise
+    except Exception as error:  # words of another language are read as lengths that no memory holds, for instance
+        raise ClusterError(
+            f"what answers at {address} does not speak dask's language ({type(error).__name__}); look at the port: a "
+            "scheduler's is 8786 unless it was told otherwise, its dashboard and other services have their own"
+        ) from error
     await comm.close()
 
 
 def _check_address(address: str) -> None:
     """A client with an address that cannot be one would hang when it is closed."""
     from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
 
     try:
         scheme, place = parse_address(address)
+        get_backend(scheme)
         if scheme in ("tcp", "tls", "ws", "wss"):
-            parse_host_port(place)
+            _, port = parse_host_port(place)
+            if not 1 <= port <= 65535:
+                raise ValueError(f"port {port} is not one from 1 to 65535")
     except ValueError as error:
         raise UsageError(f"'{address}' is not a scheduler's address ({error}); write tcp://HOST:PORT") from error
 

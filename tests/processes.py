@@ -7,19 +7,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 
 @contextmanager
 def dask_processes(
-    workers: int, *options: str, log: Path | None = None, tls: Mapping[str, str] | None = None
+    workers: int,
+    *options: str,
+    log: Path | None = None,
+    tls: Mapping[str, str] | None = None,
+    scheduler_options: Sequence[str] = (),
 ) -> Iterator[str]:
     """A scheduler and workers as real processes, started the way a user starts them; yields the scheduler's address.
 
-    They run outside the checkout, so that they find the package only where it is installed. ``tls`` has the files
-    ca, cert and key.
+    They run outside the checkout, so that they find the package only where it is installed. ``options`` are the
+    workers', ``tls`` has the files ca, cert and key.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -38,7 +42,7 @@ def dask_processes(
         if tls is not None:
             common += ["--protocol", "tls", "--tls-ca-file", tls["ca"], "--tls-cert", tls["cert"]]
             common += ["--tls-key", tls["key"]]
-        started = [start("scheduler", "--port", "0", *common)]
+        started = [start("scheduler", "--port", "0", *common, *scheduler_options)]
         _wait(scheduler_file.exists, started)
         started += [start("worker", *common, *options) for _ in range(workers)]
         from distributed import Client, Security
@@ -51,9 +55,22 @@ def dask_processes(
         with Client(
             scheduler_file=str(scheduler_file), set_as_default=False, timeout="60s", security=security
         ) as client:
-            client.wait_for_workers(workers, timeout=120)
+            if workers:
+                client.wait_for_workers(workers, timeout=120)
             address = client.scheduler.address
         yield address
+
+
+@contextmanager
+def dask_worker(address: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """One more worker of a scheduler, which need not have come yet."""
+    command = [sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--no-dashboard", *options]
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            stop(process)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

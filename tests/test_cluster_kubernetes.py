@@ -1,7 +1,15 @@
 """Manifests against the schemas that the operator's package carries, and no field that Kubernetes would drop."""
 
+import os
 import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +17,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from excir_dask.cli import excir
 from excir_dask.cluster_kinds import own_spec
 
 pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
@@ -53,7 +60,10 @@ def check(manifest: dict) -> None:
     assert unknown(manifest, shape) == []
 
 
-@pytest.mark.parametrize("name", ["daskcluster.yaml", "daskjob.yaml", "autoscaler.yaml"])
+JOB_OF_A_FILE = "../../jobs/submit/daskjob.yaml"
+
+
+@pytest.mark.parametrize("name", ["daskcluster.yaml", "daskjob.yaml", "autoscaler.yaml", JOB_OF_A_FILE])
 def test_a_manifest_fits_the_schema_of_the_operator(name):
     check(load(name))
 
@@ -76,8 +86,9 @@ def test_a_run_gets_a_cluster_of_its_own():
     assert first["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == first["metadata"]["name"]
 
 
-def test_the_job_has_the_cluster_of_the_cluster_file():
-    job, cluster = load("daskjob.yaml"), load("daskcluster.yaml")
+@pytest.mark.parametrize("name", ["daskjob.yaml", JOB_OF_A_FILE])
+def test_the_job_has_the_cluster_of_the_cluster_file(name):
+    job, cluster = load(name), load("daskcluster.yaml")
     cluster["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = job["metadata"]["name"]
     assert job["spec"]["cluster"]["spec"] == cluster["spec"]
 
@@ -96,7 +107,18 @@ def test_a_worker_fits_in_its_container():
     assert options["--nthreads"] == container["resources"]["requests"]["cpu"]
 
 
-def test_the_cron_job_has_only_fields_that_kubernetes_has():
+@pytest.mark.parametrize("name", ["daskjob.yaml", JOB_OF_A_FILE])
+def test_a_mistake_is_not_tried_for_ever(name):
+    """A job of the operator is a pod, which has no podFailurePolicy."""
+    spec = load(name)["spec"]["job"]["spec"]
+    assert spec["restartPolicy"] == "Never"
+    assert spec["containers"][0]["args"][:2] == ["sh", "jobs/submit/again-after-75.sh"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("cronjob.yaml", "V1CronJob"), ("results.yaml", "V1PersistentVolumeClaim")]
+)
+def test_a_manifest_has_only_fields_that_kubernetes_has(name, model):
     from kubernetes import client
 
     def walk(value: object, kind: str, path: str) -> None:
@@ -118,7 +140,7 @@ def test_the_cron_job_has_only_fields_that_kubernetes_has():
             **{name: value[field] for name, field in model.attribute_map.items() if field in value}
         )  # what is required
 
-    walk(load("cronjob.yaml"), "V1CronJob", "")
+    walk(load(name), model, "")
 
 
 def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
@@ -130,9 +152,73 @@ def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
     assert spec["template"]["spec"]["restartPolicy"] == "Never"  # podFailurePolicy asks for it
 
 
-def test_the_commands_in_the_containers_exist():
-    job = load("daskjob.yaml")["spec"]["job"]["spec"]["containers"][0]["args"]
-    cron = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
-    for arguments in (job, cron):
-        assert arguments[0] == "excir"
-        excir.commands[arguments[1]].make_context("excir", arguments[2:])  # raises for an option that is not there
+class Api(BaseHTTPRequestHandler):
+    """A Kubernetes that says its version and fails at everything else."""
+
+    def do_GET(self) -> None:
+        known = self.path.strip("/") == "version"
+        body = b'{"major": "1", "minor": "34", "gitVersion": "v1.34.0"}' if known else b'{"message": "no such thing"}'
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def api() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def job(folder: Path, port: int | None) -> subprocess.CompletedProcess[str]:
+    """A run on the cluster of kubernetes.yaml, with credentials for a port of this machine or with none."""
+    configuration = folder / "kubeconfig"
+    if port is not None:
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "users": [{"name": "test", "user": {"token": "x"}}],
+        }
+        configuration.write_text(yaml.safe_dump(content))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBERNETES_")}
+    environment |= {"HOME": str(folder), "KUBECONFIG": str(configuration)}
+    command = [sys.executable, "-m", "excir_dask", "explain", "lake", "--output", "y", "--json", "--cluster"]
+    return subprocess.run(
+        [*command, str(FOLDER.parent / "kubernetes.yaml")], capture_output=True, text=True, env=environment, timeout=60
+    )
+
+
+def test_without_credentials_it_says_how_to_get_them(tmp_path):
+    done = job(tmp_path, None)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "Kubernetes does not know who you are" in line
+    assert "kubectl get pods" in line
+
+
+def test_a_kubernetes_that_does_not_answer_is_worth_another_try(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = job(tmp_path, port)
+    assert (done.returncode, done.stdout) == (75, "")
+    (line,) = done.stderr.splitlines()
+    assert "Kubernetes does not answer" in line
+
+
+def test_nothing_is_drawn_where_results_go(tmp_path):
+    with api() as port:
+        done = job(tmp_path, port)
+    assert (done.returncode, done.stdout) == (75, "")
+    assert "did not start" in done.stderr

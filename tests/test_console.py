@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
+import yaml
+from distributed import Client
 from oracle import write_lake
 from processes import dask_processes
 
@@ -44,8 +48,8 @@ def command(lake: Path, *more: object) -> list[str]:
     return [sys.executable, "-m", "excir_dask", *arguments]
 
 
-def excir(lake: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(lake, *more), capture_output=True, text=True, timeout=300)
+def excir(lake: Path, *more: object, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(lake, *more), capture_output=True, text=True, timeout=300, env=environment)
 
 
 def test_quiet_says_nothing_but_the_result(lake, tmp_path):
@@ -134,37 +138,159 @@ def test_a_library_call_shows_nothing_where_there_is_no_terminal(capfd):
     assert capfd.readouterr().err == ""
 
 
-def interrupted(lake: Path, folder: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    """A run that gets Ctrl-C as soon as some slices of the first scan are done."""
+def begun(process: subprocess.Popen[str], folder: Path) -> None:
+    """Wait until some slices of the first scan are done."""
+    patience = time.monotonic() + 120
+    while len(list(folder.glob("states/*/*.state"))) < 2:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < patience
+        time.sleep(0.002)
+
+
+def ended(
+    lake: Path, folder: Path, *more: object, number: signal.Signals = signal.SIGINT
+) -> subprocess.CompletedProcess[str]:
+    """A run that gets a signal, by default that of Ctrl-C, as soon as it has begun."""
     arguments = command(lake, "--checkpoint", folder / "states", "--out", folder / "out", *more)
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        patience = time.monotonic() + 120
-        while len(list(folder.glob("states/*/*.state"))) < 2:
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < patience
-            time.sleep(0.002)
-        process.send_signal(signal.SIGINT)
+        begun(process, folder)
+        process.send_signal(number)
         out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
-def check_stopped(done: subprocess.CompletedProcess[str], folder: Path) -> None:
-    assert done.returncode == 130, done.stderr
+def check_stopped(done: subprocess.CompletedProcess[str], folder: Path, code: int = 130) -> None:
+    assert done.returncode == code, done.stderr
     assert done.stderr.splitlines()[-1] == "stopped"
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert os.listdir(folder) == ["states"]
 
 
+def cluster_file(folder: Path, **options: object) -> str:
+    file = folder / "local.yaml"
+    content = {"kind": "local", "workers": 1, "options": {"dashboard_address": "127.0.0.1:0", **options}}
+    file.write_text(yaml.safe_dump(content))
+    return str(file)
+
+
 def test_ctrl_c_ends_a_local_run_cleanly(lake, tmp_path):
-    check_stopped(interrupted(lake, tmp_path, "--threads", "1"), tmp_path)
+    check_stopped(ended(lake, tmp_path, "--threads", "1"), tmp_path)
+
+
+def test_sigterm_ends_a_local_run_as_ctrl_c_does(lake, tmp_path):
+    check_stopped(ended(lake, tmp_path, "--threads", "1", number=signal.SIGTERM), tmp_path, 143)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Processes that a nanny has started."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_sigterm_ends_the_cluster_of_a_file(lake, tmp_path, tmp_path_factory):
+    file = cluster_file(tmp_path_factory.mktemp("cluster"))
+    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        begun(process, tmp_path)
+        workers = workers_of(process)
+        assert workers
+        process.terminate()
+        out, err = process.communicate(timeout=120)
+    check_stopped(subprocess.CompletedProcess(arguments, process.returncode, out, err), tmp_path, 143)
+    assert not [worker for worker in workers if alive(worker)]
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("moment", ["start", pytest.param("scan", marks=pytest.mark.slow)])
+def test_ctrl_c_on_a_terminal_is_for_the_command_and_not_for_its_workers(lake, tmp_path, tmp_path_factory, moment):
+    """A terminal sends it to everything that runs in it."""
+    file = cluster_file(tmp_path_factory.mktemp("cluster"), threads_per_worker=1)
+    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        if moment == "scan":
+            begun(process, tmp_path)
+        else:
+            patience = time.monotonic() + 60
+            while not workers_of(process):
+                assert time.monotonic() < patience
+                time.sleep(0.01)
+            time.sleep(0.3)  # for Python to be up in there: before, the signal would end it without a word
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert [line for line in err.splitlines() if not line.startswith("dashboard: ")] == ["stopped"]
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_port_that_is_taken_is_no_news_unless_asked(lake, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = excir(lake, "-q", "--cluster", cluster_file(tmp_path, dashboard_address=address, processes=False))
+        assert (done.returncode, done.stderr) == (0, "")
+        done = excir(lake, "-v", "--cluster", cluster_file(tmp_path, dashboard_address=address, processes=False))
+        assert "already in use" in done.stderr
+
+
+def test_a_queue_that_refuses_is_one_line(lake, tmp_path):
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: pip install '.[jobqueue]'")
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid account >&2\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    options = {"cores": 1, "memory": "1GiB", "interface": "lo", "scheduler_options": {"dashboard": False}}
+    (tmp_path / "slurm.yaml").write_text(yaml.safe_dump({"kind": "slurm", "workers": 1, "options": options}))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = excir(lake, "--cluster", tmp_path / "slurm.yaml", environment={**os.environ, "PATH": path})
+    assert done.returncode == 75
+    (line,) = done.stderr.splitlines()
+    assert "invalid account; look at its options" in line
+
+
+def test_a_training_that_fails_is_one_line(tmp_path):
+    write_lake(tmp_path / "lake", pd.DataFrame({"x": np.arange(50.0), "y": np.arange(50.0), "w": -1.0}))
+    arguments = ["train", tmp_path / "lake", "--label", "y", "--weights", "w", "--out", tmp_path / "model.ubj"]
+    done = subprocess.run([sys.executable, "-m", "excir_dask", *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert "column 'w' (weights) has negative values" in line
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_a_scheduler_that_is_lost_is_one_line(lake, tmp_path):
+    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out")
+    with (
+        dask_processes(1, "--nthreads", "1") as address,
+        Client(address, set_as_default=False) as client,
+        subprocess.Popen(
+            [*arguments, "--scheduler", address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        begun(process, tmp_path)
+        client.run_on_scheduler(lambda dask_scheduler: bool(dask_scheduler.loop.call_later(0.01, os._exit, 1)))
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (75, "")
+    (line,) = [line for line in err.splitlines() if not line.startswith("dashboard: ")]
+    assert line.startswith("excir: ")
+    assert line.endswith("run again")
 
 
 @pytest.mark.cluster
 def test_ctrl_c_takes_the_tasks_off_the_cluster(lake, tmp_path, cluster):
-    check_stopped(interrupted(lake, tmp_path, "--scheduler", cluster), tmp_path)
-    from distributed import Client
-
+    check_stopped(ended(lake, tmp_path, "--scheduler", cluster), tmp_path)
     with Client(cluster, set_as_default=False) as client:
         patience = time.monotonic() + 60
         while left := client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks]):

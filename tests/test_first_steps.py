@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+
+from excir_dask import explain
+from excir_dask.errors import UsageError
 
 
 def excir(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
@@ -96,6 +100,29 @@ def test_a_result_folder_without_permission_is_named_before_any_work(lake, someb
     assert f"{place} is not a folder that may be written to" in said
 
 
+def test_a_demo_without_permission_is_named(somebody):
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o555)
+        said = complaint(somebody("demo", "--folder", f"{place}/demo"), 2)
+    assert said.startswith(f"excir: {place}/demo: Permission denied; choose another place")
+
+
+def test_a_report_where_no_file_can_be_is_named(lake, tmp_path):
+    explain(lake, output="margin", out=tmp_path / "result")
+    (tmp_path / "file").touch()
+    said = complaint(excir("report", tmp_path / "result", "--out", tmp_path / "file" / "report.html"), 2)
+    assert f"excir: {tmp_path / 'file'}: " in said
+
+
+def test_a_full_disk_is_worth_another_try(lake, tmp_path):
+    explain(lake, output="margin", out=tmp_path / "result")
+    limit = ["prlimit", "--fsize=1000"]  # a file that may not grow: as a disk that is full
+    if shutil.which(limit[0]) is None:
+        pytest.skip("there is no prlimit to make the disk full")
+    done = excir("report", tmp_path / "result", "--out", tmp_path / "report.html", prefix=limit)
+    assert "File too large" in complaint(done, 75)
+
+
 def test_a_scheduler_that_is_not_there_is_named(lake):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -113,6 +140,42 @@ def test_something_else_behind_the_address_does_not_keep_the_user_waiting(lake):
         said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
     assert f"no scheduler answers at {address}" in said
     assert "5 s" in said
+
+
+@pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n"])
+def test_a_service_that_is_no_scheduler_is_named(lake, words):
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(words)
+            while connection.recv(1024):
+                pass
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        done = excir("explain", lake, "--output", "margin", "--scheduler", address)
+        thread.join(timeout=20)
+    assert f"what answers at {address} does not speak dask's language" in complaint(done, 75)
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("http://127.0.0.1:8786", "scheme 'http'"),
+        ("foo://x:1", "scheme 'foo'"),
+        ("tcp://127.0.0.1:99999", "port 99999"),
+        ("tcp://127.0.0.1:0", "port 0"),
+        ("127.0.0.1", "missing port"),
+    ],
+)
+def test_what_cannot_be_an_address_is_wrong_usage(lake, address, problem):
+    with pytest.raises(UsageError, match=f"not a scheduler's address .*{problem}.*; write tcp://HOST:PORT"):
+        explain(lake, output="margin", scheduler=address)
 
 
 def test_misspelt_options_and_commands_get_the_nearest(lake):

@@ -106,7 +106,6 @@ def test_there_are_commands_for_every_scheduler():
     assert {
         "README.md",
         "explain.sbatch",
-        "daskjob.yaml",
         "dag_airflow.py",
         "crontab",
         "excir-explain.service",
@@ -129,15 +128,6 @@ def test_python_files_for_schedulers_compile_and_call_the_library_as_it_is(name)
     from excir_dask import explain
 
     inspect.signature(explain).bind(*call.args, **{keyword.arg: None for keyword in call.keywords})
-
-
-def test_the_kubernetes_file_is_a_dask_job_of_one_image():
-    job = yaml.safe_load((JOBS / "submit" / "daskjob.yaml").read_text(encoding="utf-8"))
-    assert job["kind"] == "DaskJob"
-    cluster = job["spec"]["cluster"]["spec"]
-    pods = [job["spec"]["job"]["spec"], cluster["worker"]["spec"], cluster["scheduler"]["spec"]]
-    assert len({pod["containers"][0]["image"] for pod in pods}) == 1
-    assert cluster["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == job["metadata"]["name"]
 
 
 @pytest.mark.parametrize(("name", "answers"), [("explain", "2 3"), ("audit", "1 2 3")])

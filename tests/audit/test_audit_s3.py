@@ -31,7 +31,7 @@ def port(monkeypatch):
     try:
         found = server.get_host_and_port()[1]
         bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{found}", scheme="http", allow_bucket_creation=True)
-        bucket.create_dir("store")
+        bucket.create_dir("audited")
         yield found
     finally:
         server.stop()
@@ -43,12 +43,12 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
 
     bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http")
     fs.copy_files(
-        str(plant / "lake"), "store/lake", source_filesystem=fs.LocalFileSystem(), destination_filesystem=bucket
+        str(plant / "lake"), "audited/lake", source_filesystem=fs.LocalFileSystem(), destination_filesystem=bucket
     )
     query = f"?endpoint_override=127.0.0.1:{port}&scheme=http" if by == "pyarrow" else ""
     path = plant / "audit.yaml"
-    text = path.read_text().replace("lake: lake", f"lake: s3://store/lake{query}")
-    text = text.replace("results: audits", f"results: s3://store/audits-{by}{query}") + "baseline: production\n"
+    text = path.read_text().replace("lake: lake", f"lake: s3://audited/lake{query}")
+    text = text.replace("results: audits", f"results: s3://audited/audits-{by}{query}") + "baseline: production\n"
     if by == "fsspec":
         pytest.importorskip("s3fs")
         keys = f"key: someone, secret: {SECRET}, client_kwargs: {{endpoint_url: 'http://127.0.0.1:{port}'}}"

@@ -1,0 +1,79 @@
+"""Whether a cluster can run this package's tasks: it has workers, with the package in the version of this process."""
+
+from __future__ import annotations
+
+import logging
+import pkgutil
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from excir_dask.errors import ClusterError, UsageError
+from excir_dask.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+log = logging.getLogger(__name__)
+
+WORKER_WAIT = 300.0
+"""seconds that the first worker may take where no cluster file says otherwise: a new machine may have to start"""
+
+_VERSION = "excir_dask.version:__version__"
+_SCHEDULER = "the scheduler"
+
+
+def check_workers(client: Client, wait: float | None = None, name: str | None = None) -> None:
+    """Raise unless the cluster has a worker in time, and the package wherever it is needed now.
+
+    A worker that joins later is not checked: dask would tell nobody that it came. ``name`` is what messages call it.
+    """
+    name = name or f"the cluster at {client.scheduler.address}"
+    if not client.nthreads():
+        _wait_for_a_worker(client, WORKER_WAIT if wait is None else wait, name)
+    _check_versions(client, name)
+
+
+def _wait_for_a_worker(client: Client, wait: float, name: str) -> None:
+    log.info("%s has no workers yet; waiting for the first one, for %.0f s at most", name, wait)
+    # a cluster that grows with the work stays without workers until there is some
+    wake = client.submit(bool, key=f"excir-wake-{uuid.uuid4().hex}")
+    try:
+        client.wait_for_workers(1, timeout=wait)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"{name} has no worker after {wait:.0f} s; start some ('dask worker ADDRESS'), look at its queue or its "
+            "workers' logs, or give it longer with 'wait:' in a cluster file"
+        ) from error
+    finally:
+        client.cancel([wake])
+
+
+def _check_versions(client: Client, name: str) -> None:
+    """By a function of Python's own, which a worker without this package understands: one of ours would end it."""
+    found: dict[str, object] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
+    try:
+        found[_SCHEDULER] = client.run_on_scheduler(pkgutil.resolve_name, _VERSION)
+    except ImportError as error:
+        found[_SCHEDULER] = error
+    missing = {place: error for place, error in found.items() if isinstance(error, ImportError)}
+    if missing:
+        raise UsageError(
+            f"{_places(missing)} of {name} cannot import excir_dask ({next(iter(missing.values()))}); "
+            f"install it there, in the version of this machine: pip install excir-dask=={__version__}"
+        )
+    others = {place: version for place, version in found.items() if isinstance(version, str) and version != __version__}
+    if others:
+        raise UsageError(
+            f"{_places(others)} of {name} has excir-dask {next(iter(others.values()))}, and this machine has "
+            f"{__version__}; install the same version everywhere"
+        )
+    for place, answer in found.items():
+        if isinstance(answer, Exception):  # lost while it was asked: the run does without it
+            log.debug("%s did not say which version it has (%s)", place, answer)
+
+
+def _places(places: Mapping[str, object]) -> str:
+    first, more = next(iter(places)), len(places) - 1
+    named = first if first == _SCHEDULER else f"worker {first}"
+    return f"{named} (and {more} more)" if more else named
