@@ -12,10 +12,13 @@ from typing import Any, NoReturn
 import click
 
 from excir_dask.cli_audit import audit
+from excir_dask.cli_config import CONFIG, Command
 from excir_dask.cli_explain import explain, plan
+from excir_dask.cli_options import options
 from excir_dask.cli_report import report
 from excir_dask.cli_training import train
 from excir_dask.cli_transfer import compare, sweep
+from excir_dask.cli_types import FilePath
 from excir_dask.errors import ExcirError
 from excir_dask.version import __version__
 
@@ -109,8 +112,9 @@ def excir() -> None:
     """
 
 
-@excir.command()
-@click.option("--folder", default="excir-demo", show_default=True, type=click.Path(), help="Where the demo works.")
+@excir.command(cls=Command)
+@options(CONFIG)
+@click.option("--folder", default="excir-demo", show_default=True, type=FilePath(), help="Where the demo works.")
 @click.option("--rows", default=300_000, show_default=True, type=click.IntRange(min=1000), help="Rows of the lake.")
 def demo(folder: str, rows: int) -> None:
     """Make a lake, train a model on it, and explain it: the whole product in under a minute.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
 from excir_dask.cli_running import running
 from excir_dask.cli_types import FilePath
 from excir_dask.errors import ExcirError, LakeError, UsageError
-from excir_dask.options import lake_options
 
 if TYPE_CHECKING:
     from datetime import date

@@ -10,10 +10,10 @@ import click
 from click.core import ParameterSource
 
 from excir_dask.cli_config import CONFIG, Command
+from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import (
     BUDGET,
     CONSOLE,
-    JSON,
     QUESTION,
     RESULT,
     RUNNING,
@@ -23,10 +23,9 @@ from excir_dask.cli_options import (
     explain_arguments,
     options,
 )
-from excir_dask.cli_running import running
+from excir_dask.cli_running import loudly, running
 from excir_dask.cli_types import Lake, Names, Output
 from excir_dask.errors import UsageError
-from excir_dask.options import lake_options
 
 
 @click.command(cls=Command)
@@ -88,12 +87,14 @@ def explain(
     "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
 )
 @click.option("--weights", metavar="COLUMN", help="Column of row weights.")
-@options(BUDGET, JSON)
+@options(BUDGET, CONSOLE)
 def plan(
     lake: Any,
     outputs: Sequence[tuple[str | None, str]],
     features: list[str] | None,
     as_json: bool,
+    quiet: bool,
+    verbose: bool,
     **given: Any,
 ) -> None:
     """Say what a run over LAKE would read, from the footers alone.
@@ -108,7 +109,8 @@ def plan(
     from excir_dask.survey import survey
 
     columns = [column for _, column in outputs]
-    found = survey(lake, outputs=columns, features=features, **given)
+    with loudly(quiet, verbose):
+        found = survey(lake, outputs=columns, features=features, **given)
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         raise found.problem

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 from excir_dask.cli_config import CONFIG, Command
-from excir_dask.cli_options import options
+from excir_dask.cli_options import CONSOLE, options
+from excir_dask.cli_running import loudly
 from excir_dask.cli_types import FilePath
 from excir_dask.errors import LakeError
 from excir_dask.folders import REPORT
@@ -17,7 +19,8 @@ from excir_dask.folders import REPORT
 @click.argument("folder", type=FilePath())
 @options(CONFIG)
 @click.option("--out", type=FilePath(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
-def report(folder: str, out: str | None) -> None:
+@options(CONSOLE)
+def report(folder: str, out: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
     """Write a saved explanation, sweep or audit as one HTML file that works offline.
 
     FOLDER is what `excir explain --out` or `excir sweep --out` saved, or a run of an audit (RESULTS/runs/...). The
@@ -46,4 +49,6 @@ def report(folder: str, out: str | None) -> None:
             f"{source} is not a saved result (it holds none of {', '.join(kinds)}); save one with "
             "`excir explain ... --out FOLDER` or `excir sweep ... --out FOLDER`"
         )
-    click.echo(str(kind.load(source).report(source / REPORT if out is None else out)))
+    with loudly(quiet, verbose):
+        made = str(kind.load(source).report(source / REPORT if out is None else out))
+    click.echo(json.dumps({"report": made}) if as_json else made)

@@ -28,8 +28,6 @@ def running(
     """Set up what a command needs to run; yields its arguments ``scheduler`` and ``progress``."""
     import dask
 
-    if quiet and verbose:
-        raise UsageError("--quiet and --verbose are both given; leave one of them out")
     if scheduler is not None and cluster is not None:
         raise UsageError(f"both --scheduler {scheduler} and --cluster {cluster} are given; give one")
     if performance is not None and scheduler is None and cluster is None:
@@ -38,7 +36,7 @@ def running(
             "name a cluster with --scheduler or --cluster, or leave it out"
         )
     with ExitStack() as stack:
-        stack.enter_context(_logging(logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO))
+        stack.enter_context(loudly(quiet, verbose))
         stack.enter_context(dask.config.set({} if threads is None else {"num_workers": threads}))
         if not verbose and (scheduler is not None or cluster is not None):
             stack.enter_context(_without_words_of_dask())
@@ -53,8 +51,11 @@ def running(
 
 
 @contextmanager
-def _logging(level: int) -> Iterator[None]:
+def loudly(quiet: bool, verbose: bool) -> Iterator[None]:
     """Messages of this package on standard error; with -v each has a time, so that waiting shows."""
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose are both given; leave one of them out")
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
     logger = logging.getLogger("excir_dask")
     handler = logging.StreamHandler(sys.stderr)
     stamp = "%(asctime)s " if level == logging.DEBUG else ""

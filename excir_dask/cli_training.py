@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from excir_dask.cli_config import CONFIG, Command
+from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import CONSOLE, RUNNING, options
 from excir_dask.cli_running import running
 from excir_dask.cli_types import FilePath, KeyValue, Lake, Names
-from excir_dask.options import lake_options
 
 
 @click.command(cls=Command)

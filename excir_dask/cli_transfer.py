@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from excir_dask.cli_config import CONFIG, Command
+from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import (
     BUDGET,
     CONSOLE,
-    JSON,
     QUESTION,
     RESULT,
     RUNNING,
@@ -22,10 +22,9 @@ from excir_dask.cli_options import (
     explain_arguments,
     options,
 )
-from excir_dask.cli_running import running
+from excir_dask.cli_running import loudly, running
 from excir_dask.cli_types import FilePath, KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
-from excir_dask.options import lake_options
 
 
 @click.command(cls=Command)
@@ -93,8 +92,8 @@ def sweep(
 @options(CONFIG)
 @click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")
-@options(JSON)
-def compare(a: str, b: str, k: int, top: int, as_json: bool) -> None:
+@options(CONSOLE)
+def compare(a: str, b: str, k: int, top: int, as_json: bool, quiet: bool, verbose: bool) -> None:
     """Say how far explanation B agrees with explanation A.
 
     A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (and what chance gives),
@@ -107,5 +106,6 @@ def compare(a: str, b: str, k: int, top: int, as_json: bool) -> None:
     from excir_dask.transfer import words
     from excir_dask.transfer.agreement import compare as run
 
-    found = run(a, b, k)
+    with loudly(quiet, verbose):
+        found = run(a, b, k)
     click.echo(json.dumps(found.to_dict(top), allow_nan=False) if as_json else words.text(found, top))

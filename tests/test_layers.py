@@ -11,6 +11,9 @@ import excir_dask
 
 ROOT = Path(excir_dask.__file__).parent
 
+COMMAND = {"cli_config", "cli_options", "cli_running", "cli_types"}
+"""what every command may use"""
+
 # what each part may import of the package, beside itself and errors
 ALLOWED = {
     "kernels": set(),
@@ -68,17 +71,17 @@ ALLOWED = {
     "survey": {"lake", "inputs"},
     "training": {"lake", "graph", "clusters", "inputs", "runs", "textfile", "version"},
     "demo": {"explain", "explanation", "display", "training"},
-    "options": {"cli_types"},
-    "cli_report": {"audit", "cli_config", "cli_options", "cli_types", "explanation", "folders", "report", "transfer"},
+    "cli_lake": {"cli_types"},
+    "cli_report": COMMAND | {"audit", "explanation", "folders", "report", "transfer"},
     "cli_types": {"grouping"},
     "cli_config": {"cli_types", "textfile"},
     "cli_options": {"cli_types", "grouping"},
     "cli_running": {"clusters"},
-    "cli_explain": {"cli_config", "cli_options", "cli_running", "cli_types", "display", "explain", "options", "survey"},
-    "cli_training": {"cli_config", "cli_options", "cli_running", "cli_types", "options", "training"},
-    "cli_transfer": {"cli_config", "cli_options", "cli_running", "cli_types", "options", "training", "transfer"},
-    "cli_audit": {"audit", "cli_options", "cli_running", "cli_types", "options", "tables", "transfer"},
-    "cli": {"cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
+    "cli_explain": COMMAND | {"display", "explain", "cli_lake", "survey"},
+    "cli_training": COMMAND | {"cli_lake", "training"},
+    "cli_transfer": COMMAND | {"cli_lake", "training", "transfer"},
+    "cli_audit": COMMAND | {"audit", "cli_lake", "tables", "transfer"},
+    "cli": COMMAND | {"cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
     "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},
     "errors": set(),

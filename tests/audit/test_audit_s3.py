@@ -64,7 +64,7 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
     assert store.runs() == sorted([first["run"], second.about["run"]])
     assert len(history.trend(store, "rpm")) == 2
     assert store.inside("locks", "plant") == []
-    files = [info.path for info in bucket.get_file_info(fs.FileSelector(f"store/audits-{by}", recursive=True))]
+    files = [info.path for info in bucket.get_file_info(fs.FileSelector(f"audited/audits-{by}", recursive=True))]
     contents = [bucket.open_input_stream(path).readall() for path in files if "." in path.rsplit("/", 1)[-1]]
     assert len(contents) > 15
     assert not [content for content in contents if SECRET.encode() in content]
