@@ -107,7 +107,7 @@ def test_an_explanation_agrees_with_itself_perfectly(rank_by):
 
 
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 6), constant=st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_few_features_and_constants_give_numbers(seed, d, constant):
     rng = np.random.default_rng(seed)
     data = pd.DataFrame(rng.integers(0, 3, (12, d)).astype(float), columns=NAMES[:d]).assign(y=rng.random(12))

@@ -66,7 +66,7 @@ def tables(draw):
 
 
 @given(frame=tables(), files=st.integers(1, 4), row_group_size=st.integers(1, 30))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_tables_are_exact_however_they_are_stored(frame, files, row_group_size, tmp_path_factory):
     features = [name for name in frame if name != "y"]
     lake = oracle.write_lake(tmp_path_factory.mktemp("lake"), frame, files, row_group_size)

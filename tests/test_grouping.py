@@ -96,7 +96,7 @@ def test_odd_names_are_read_back(tmp_path):
     assert "温度" in path.read_text(encoding="utf-8")
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"])),

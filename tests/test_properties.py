@@ -14,7 +14,7 @@ from excir_dask.kernels.sums import OutputSide, co_movement
 
 pytestmark = pytest.mark.usefixtures("synchronous")
 seeds = st.integers(0, 2**32 - 1)
-relaxed = settings(max_examples=25, deadline=None)
+relaxed = settings(max_examples=25)
 
 
 def sample(seed: int, rows: int = 200) -> pd.DataFrame:

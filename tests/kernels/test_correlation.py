@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
@@ -178,7 +178,6 @@ def test_columns_all_alike_need_no_linkage(monkeypatch):
     assert correlated_groups(np.repeat(x, 50, axis=1)) == [list(range(50))]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-5, 5) | st.floats(-1e300, 1e300), max_size=40))
 def test_ranks_are_scipys_doubled_and_centred(values):
     x = np.array(values, dtype=np.float64)
