@@ -2,6 +2,7 @@
 
 import pytest
 from days import FIRST
+from s3_server import s3_server
 
 from excir_dask.audit import history
 from excir_dask.audit.baseline import set_baseline
@@ -11,30 +12,18 @@ from excir_dask.audit.run import audit
 from excir_dask.audit.store import open_store, split_run
 
 SECRET = "hush-hush-4711"
-moto_server = pytest.importorskip("moto.server")
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 
 
 @pytest.fixture
-def port(monkeypatch):
+def port():
     """Of a server with one empty bucket."""
     from pyarrow import fs
 
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
-        monkeypatch.delenv(name, raising=False)
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        found = server.get_host_and_port()[1]
+    with s3_server() as found:
         bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{found}", scheme="http", allow_bucket_creation=True)
         bucket.create_dir("audited")
         yield found
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("by", ["pyarrow", "fsspec"])

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from lakes import cir, found, numbers, snapshot, write
+from s3_server import s3_server
 from stores import Counter, counting
 
 from excir_dask import explain
@@ -21,27 +22,14 @@ from excir_dask.errors import LakeChangedError, LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.snapshot import check_unchanged
 
-moto_server = pytest.importorskip("moto.server")
-
 FILES = ["site=1/part 0.parquet", "site=2/part 0.parquet"]
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """Of a server with an empty store."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "testing")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
-            patch.delenv(name, raising=False)
-        server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        try:
-            yield server.get_host_and_port()[1]
-        finally:
-            server.stop()
+    with s3_server() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
