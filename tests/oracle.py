@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +50,15 @@ def write_lake(folder: Path, frame: pd.DataFrame | pa.Table, files: int = 1, row
     for i, (start, stop) in enumerate(pairwise(edges)):
         part = table.slice(start, stop - start)
         pq.write_table(part, folder / f"part-{i:04d}.parquet", row_group_size=row_group_size)
+    return folder
+
+
+def repeated(lake: Path, folder: Path, times: int) -> Path:
+    """The files of a lake several times over, as links: what takes longer costs nothing to write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in lake.iterdir():
+        for i in range(times):
+            os.link(path, folder / f"{path.stem}-{i}.parquet")
     return folder
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from oracle import write_lake
+from oracle import repeated, write_lake
 from processes import dask_processes
 
 from excir_dask import Explanation, explain
@@ -128,6 +128,12 @@ def test_a_folder_that_cannot_be_written_to_is_named(lake, tmp_path):
         explain(lake, output="pred", checkpoint=tmp_path / "file" / "below")
 
 
+@pytest.fixture(scope="module")
+def long(lake, tmp_path_factory):
+    """So long that something can be killed before the end of a run on any machine."""
+    return repeated(lake, tmp_path_factory.mktemp("long"), 5)
+
+
 def command(lake: Path, checkpoint: Path, out: Path, *more: str) -> list[str]:
     options = ["--output", "pred", "--budget", "1MiB", "--checkpoint", str(checkpoint), "--out", str(out), *more]
     return [sys.executable, "-m", "excir_dask", "explain", str(lake), *options]
@@ -144,9 +150,9 @@ def end_when(process: subprocess.Popen, checkpoint: Path, verb: str, count: int,
 
 
 @pytest.mark.parametrize("verb", ["summarise", "sum-"])
-def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(lake, tmp_path, verb):
-    reference = explain(lake, output="pred", budget="1MiB")
-    first = command(lake, tmp_path / "states", tmp_path / "out", "--threads", "1")
+def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path, verb):
+    reference = explain(long, output="pred", budget="1MiB")
+    first = command(long, tmp_path / "states", tmp_path / "out", "--threads", "1")
     process = subprocess.Popen(first, stdout=subprocess.DEVNULL)
     end_when(process, tmp_path / "states", verb, 3, lambda: process.send_signal(signal.SIGKILL))
     assert process.wait() == -signal.SIGKILL
@@ -170,17 +176,17 @@ def bytes_read(state: Path) -> int:
 
 
 @pytest.mark.cluster
-def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goes_on(lake, tmp_path):
-    reference = explain(lake, output="pred", budget="1MiB")
+def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goes_on(long, tmp_path):
+    reference = explain(long, output="pred", budget="1MiB")
     with dask_processes(1, "--nthreads", "1") as address:
-        job = command(lake, tmp_path / "states", tmp_path / "out", "--scheduler", address)
+        job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address)
         process = subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         end_when(process, tmp_path / "states", "summarise", 2, lambda: kill_scheduler(address))
         assert process.wait(timeout=120) == 75, process.stderr.read()
     with dask_processes(2) as address:
-        job = command(lake, tmp_path / "states", tmp_path / "out", "--scheduler", address, "--json")
+        job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address, "--json")
         done = subprocess.run(job, check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["rows"]["used"] == 120_000
+    assert json.loads(done.stdout)["rows"]["used"] == 600_000
     assert (tmp_path / "out" / "explanation.json").read_text() == reference.to_json()
 
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 import yaml
 from distributed import Client
-from oracle import write_lake
+from oracle import repeated, write_lake
 from processes import dask_processes
 
 from excir_dask.graph import progress
@@ -35,6 +35,12 @@ def table(rows: int = 120_000) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> Path:
     return write_lake(tmp_path_factory.mktemp("console") / "lake", table(), 12)
+
+
+@pytest.fixture(scope="module")
+def long(lake: Path, tmp_path_factory) -> Path:
+    """So long that a signal comes before the end of a run on any machine."""
+    return repeated(lake, tmp_path_factory.mktemp("long"), 10)
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +180,12 @@ def cluster_file(folder: Path, **options: object) -> str:
     return str(file)
 
 
-def test_ctrl_c_ends_a_local_run_cleanly(lake, tmp_path):
-    check_stopped(ended(lake, tmp_path, "--threads", "1"), tmp_path)
+def test_ctrl_c_ends_a_local_run_cleanly(long, tmp_path):
+    check_stopped(ended(long, tmp_path, "--threads", "1"), tmp_path)
 
 
-def test_sigterm_ends_a_local_run_as_ctrl_c_does(lake, tmp_path):
-    check_stopped(ended(lake, tmp_path, "--threads", "1", number=signal.SIGTERM), tmp_path, 143)
+def test_sigterm_ends_a_local_run_as_ctrl_c_does(long, tmp_path):
+    check_stopped(ended(long, tmp_path, "--threads", "1", number=signal.SIGTERM), tmp_path, 143)
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -197,9 +203,9 @@ def alive(process: psutil.Process) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.cluster
-def test_sigterm_ends_the_cluster_of_a_file(lake, tmp_path, tmp_path_factory):
+def test_sigterm_ends_the_cluster_of_a_file(long, tmp_path, tmp_path_factory):
     file = cluster_file(tmp_path_factory.mktemp("cluster"))
-    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
+    arguments = command(long, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         begun(process, tmp_path)
         workers = workers_of(process)
@@ -212,10 +218,10 @@ def test_sigterm_ends_the_cluster_of_a_file(lake, tmp_path, tmp_path_factory):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("moment", ["start", pytest.param("scan", marks=pytest.mark.slow)])
-def test_ctrl_c_on_a_terminal_is_for_the_command_and_not_for_its_workers(lake, tmp_path, tmp_path_factory, moment):
+def test_ctrl_c_on_a_terminal_is_for_the_command_and_not_for_its_workers(long, tmp_path, tmp_path_factory, moment):
     """A terminal sends it to everything that runs in it."""
     file = cluster_file(tmp_path_factory.mktemp("cluster"), threads_per_worker=1)
-    arguments = command(lake, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
+    arguments = command(long, "--checkpoint", tmp_path / "states", "--out", tmp_path / "out", "--cluster", file)
     with subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -289,8 +295,8 @@ def test_a_scheduler_that_is_lost_is_one_line(lake, tmp_path):
 
 
 @pytest.mark.cluster
-def test_ctrl_c_takes_the_tasks_off_the_cluster(lake, tmp_path, cluster):
-    check_stopped(ended(lake, tmp_path, "--scheduler", cluster), tmp_path)
+def test_ctrl_c_takes_the_tasks_off_the_cluster(long, tmp_path, cluster):
+    check_stopped(ended(long, tmp_path, "--scheduler", cluster), tmp_path)
     with Client(cluster, set_as_default=False) as client:
         patience = time.monotonic() + 60
         while left := client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks]):
