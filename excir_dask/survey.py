@@ -42,7 +42,12 @@ class Survey:
     """what would stop a run"""
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "problem": None if self.problem is None else str(self.problem)}
+        problem = None if self.problem is None else str(self.problem)
+        return {**asdict(self), "worker_bytes": {str(n): self.worker_bytes(n) for n in (1, 2, 4, 8)}, "problem": problem}
+
+    def worker_bytes(self, threads: int) -> int:
+        """Memory that a worker with so many threads needs, about."""
+        return BASE_MEMORY + threads * self.slice_bytes
 
     def __str__(self) -> str:
         lines = [
@@ -53,7 +58,7 @@ class Survey:
             f"columns   {self.columns:,}, of which {self.features:,} can be explained",
         ]
         if self.slices:
-            memory = (BASE_MEMORY + 2 * self.slice_bytes, BASE_MEMORY + 8 * self.slice_bytes)
+            memory = self.worker_bytes(2), self.worker_bytes(8)
             lines.append(f"slices    {self.slices:,} a scan, at most {_size(self.slice_bytes)} decoded each")
             lines.append(f"memory    about {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
         for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):

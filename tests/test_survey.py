@@ -110,6 +110,7 @@ def test_json_is_one_line_that_holds_the_whole_survey(lake):
     assert out.count("\n") == 1
     found = json.loads(out)
     assert found == {**survey(str(lake), ["pred"]).to_dict()}
+    assert found["worker_bytes"]["2"] - found["worker_bytes"]["1"] == found["slice_bytes"]
     assert (found["files"], found["row_groups"], found["rows"], found["columns"]) == (2, 4, 80, 5)
     assert (found["features"], found["slices"], found["slice_bytes"]) == (3, 1, 80 * 7 * 8)
     assert list(found["left_out"]) == ["note"]
