@@ -43,7 +43,11 @@ class Survey:
 
     def to_dict(self) -> dict[str, Any]:
         problem = None if self.problem is None else str(self.problem)
-        return {**asdict(self), "worker_bytes": {str(n): self.worker_bytes(n) for n in (1, 2, 4, 8)}, "problem": problem}
+        return {
+            **asdict(self),
+            "worker_bytes": {str(n): self.worker_bytes(n) for n in (1, 2, 4, 8)},
+            "problem": problem,
+        }
 
     def worker_bytes(self, threads: int) -> int:
         """Memory that a worker with so many threads needs, about."""
