@@ -214,6 +214,8 @@ def test_the_command_writes_reports_of_both_kinds(explanation: Explanation, swee
     Explanation.load(tmp_path / "e")
     assert run(excir, ["report", str(tmp_path / "s"), "--out", str(tmp_path / "s.html")]).exit_code == 0
     assert "How few rows" in (tmp_path / "s.html").read_text()
+    failed = run(excir, ["report", "memory://bucket/explanation"])
+    assert (failed.exit_code, "only runs of audits (RESULTS/runs/NAME)" in failed.stderr) == (2, True)
     failed = run(excir, ["report", str(tmp_path)])
     assert failed.exit_code == 3
     assert "none of violations.json, explanation.json, sweep.json" in failed.output
