@@ -199,6 +199,9 @@ def test_charts_fit_on_paper_whatever_the_window(browser: driver.Browser, files:
         ".map((one) => one.getBoundingClientRect().toJSON()))"
     )
     assert len(boxes) > 5
+    # copies, which take the width of the paper; what Bokeh drew keeps that of the window
+    shown = f"{visible}.flatMap((chart) => [...chart.children]).filter((one) => one.offsetParent)"
+    assert page.run(f"{shown}.every((one) => one.className === 'printed')")
     for chart, *inside in boxes:
         assert len(inside) == 1
         assert chart["right"] <= 703
