@@ -197,43 +197,46 @@ def list_(results: str, as_json: bool) -> None:
 @click.option("--group", help="Trend of this group.")
 @click.option("--output", help="Of this output alone.")
 @click.option("--model", help="Of this model alone.")
-@click.option("--audit", "name_of_audit", help="Of this audit alone.")
+@click.option("--audit", "name_of_audit", help="Of this audit alone: NAME, or NAME,key=value for one of its series.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="The last N runs of each series.")
+@click.option("--since", metavar="DATE", help="From this day on.")
 @click.option("--plot", type=FilePath(), help="Draw the trend: a name that ends .png, .svg or .pdf.")
 @options(JSON)
 def history(
     results: str, feature: str | None, group: str | None, output: str | None, model: str | None,
-    name_of_audit: str | None, plot: str | None, as_json: bool,
+    name_of_audit: str | None, last: int | None, since: str | None, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Runs of RESULTS (a folder or a configuration), or the trend of a feature or group."""
+    """Runs of RESULTS (a folder or a configuration), or the trend of a feature or group.
+
+    Runs of another audit, model or key of the window are a series of their own.
+    """
     from excir_dask.audit import history as kept
     from excir_dask.audit.trend import plot_trend, runs_text, trend_text
-    from excir_dask.errors import nearest
+    from excir_dask.audit.window import read_date
     from excir_dask.tables import records
 
     store = _store(results)
     if feature is not None and group is not None:
         raise UsageError("--feature and --group are both given; ask for one of them")
-    name = feature or group
+    name, kind = (group, "groups") if feature is None else (feature, "features")
+    if name is None and plot:
+        raise UsageError("--plot draws a trend; add --feature NAME or --group NAME")
+    day = None if since is None else read_date(since)
     if name is None:
-        if plot:
-            raise UsageError("--plot draws a trend; add --feature NAME or --group NAME")
-        table = kept.runs(store, model)
-        table = table if name_of_audit is None else table[table["audit"] == name_of_audit]
-        if len(table) == 0:
-            raise UsageError(f"{store.name} has no such runs; name the folder that is called results in an audit")
+        table = kept.of_audit(kept.runs(store, model), name_of_audit)
     else:
-        kind = "features" if feature else "groups"
         table = kept.trend(store, name, audit=name_of_audit, model=model, output=output, kind=kind)
-        if len(table) == 0:
-            every = kept.read(store, model, ["kind", "name"])
-            known = every.loc[every["kind"] == kind, "name"].unique()
-            raise UsageError(f"{store.name} has no history of '{name}' among its {kind}{nearest(name, known)}")
-        if plot:
-            click.echo(f"drawn in {plot_trend(table, plot)}", err=True)
+    found = kept.newest(table, last, day)
+    if len(found) == 0:
+        since = since if len(table) else None
+        asked = {"audit": name_of_audit, "model": model, "output": output, kind: name}
+        raise UsageError(kept.lacking(store, asked, since))
+    if plot:
+        click.echo(f"drawn in {plot_trend(found, plot)}", err=True)
     if as_json:
-        click.echo(json.dumps(records(table), allow_nan=False))
+        click.echo(json.dumps(records(found), allow_nan=False))
     else:
-        click.echo(runs_text(table) if name is None else trend_text(table))
+        click.echo(runs_text(found) if name is None else trend_text(found))
 
 
 @audit.command()

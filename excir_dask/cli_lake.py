@@ -18,16 +18,20 @@ _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re
 
 def lake_options(command: Command) -> Command:
     """Options of every command that reads a lake."""
-    storage = click.option(
-        "--storage-option", "storage_options", multiple=True, type=StorageOption(), callback=_storage_options,
-        metavar="KEY=VALUE",
-        help="For the store that LAKE is in, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.",
-    )  # fmt: skip
     version = click.option(
         "--table-version", type=int, metavar="N",
         help="Version of a Delta Lake table, or snapshot id of an Iceberg table. [default: the current one]",
     )  # fmt: skip
-    return storage(version(command))
+    return storage_option("LAKE")(version(command))
+
+
+def storage_option(what: str) -> Callable[[Command], Command]:
+    """The option ``--storage-option`` of a command that reads ``what`` from a store."""
+    return click.option(
+        "--storage-option", "storage_options", multiple=True, type=StorageOption(), callback=_storage_options,
+        metavar="KEY=VALUE",
+        help=f"For the store that {what} is in, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.",
+    )  # fmt: skip
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:

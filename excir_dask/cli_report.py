@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from excir_dask.cli_config import CONFIG, Command
+from excir_dask.cli_lake import storage_option
 from excir_dask.cli_options import CONSOLE, options
 from excir_dask.cli_running import loudly
 from excir_dask.cli_types import FilePath
-from excir_dask.errors import LakeError
+from excir_dask.errors import LakeError, UsageError
 from excir_dask.folders import REPORT
 
 
@@ -19,26 +21,37 @@ from excir_dask.folders import REPORT
 @click.argument("folder", type=FilePath())
 @options(CONFIG)
 @click.option("--out", type=FilePath(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
+@storage_option("FOLDER")
 @options(CONSOLE)
-def report(folder: str, out: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
+def report(
+    folder: str, out: str | None, storage_options: dict[str, Any] | None, as_json: bool, quiet: bool, verbose: bool
+) -> None:
     """Write a saved explanation, sweep or audit as one HTML file that works offline.
 
-    FOLDER is what `excir explain --out` or `excir sweep --out` saved, or a run of an audit (RESULTS/runs/...). The
-    page holds scores and counts, never rows: ranking, all features to search and sort, groups, what was left out,
-    quality, provenance; of an audit the verdict, what changed and trends.
+    FOLDER is what `excir explain --out` or `excir sweep --out` saved, or a run of an audit (RESULTS/runs/...), also in
+    an object store. The page holds scores and counts, never rows: ranking, all features to search and sort, groups,
+    what was left out, quality, provenance; of an audit the verdict, what changed and trends.
 
     \b
     excir report result/
     excir report sweep/ --out sweep.html
     excir report audits/runs/RUN
+    excir report s3://bucket/audits/runs/RUN --out run.html
     """
-    from excir_dask.audit.result import VIOLATIONS, AuditResult
-    from excir_dask.explanation import Explanation
     from excir_dask.report.page import require
-    from excir_dask.transfer.result import Sweep
 
     require()
-    source = Path(folder)
+    with loudly(quiet, verbose):
+        made = _stored(folder, out, storage_options) if "://" in folder else _saved(Path(folder), out)
+    click.echo(json.dumps({"report": made}) if as_json else made)
+
+
+def _saved(source: Path, out: str | None) -> str:
+    """The report of a folder of this machine; gives the file's name."""
+    from excir_dask.audit.result import VIOLATIONS, AuditResult
+    from excir_dask.explanation import Explanation
+    from excir_dask.transfer.result import Sweep
+
     # an audit's run holds an explanation too
     kinds: dict[str, type[AuditResult] | type[Explanation] | type[Sweep]] = {
         VIOLATIONS: AuditResult, "explanation.json": Explanation, "sweep.json": Sweep,
@@ -49,6 +62,25 @@ def report(folder: str, out: str | None, as_json: bool, quiet: bool, verbose: bo
             f"{source} is not a saved result (it holds none of {', '.join(kinds)}); save one with "
             "`excir explain ... --out FOLDER` or `excir sweep ... --out FOLDER`"
         )
-    with loudly(quiet, verbose):
-        made = str(kind.load(source).report(source / REPORT if out is None else out))
-    click.echo(json.dumps({"report": made}) if as_json else made)
+    return str(kind.load(source).report(source / REPORT if out is None else out))
+
+
+def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -> str:
+    """The report of an audit's run at a URL, beside the run if no file is named."""
+    from excir_dask.audit.result import AuditResult
+    from excir_dask.audit.store import RUNS, open_store, split_run
+    from excir_dask.audit.window import below
+
+    try:
+        results, name = split_run(run)
+    except UsageError:
+        raise UsageError(
+            "at a URL only runs of audits (RESULTS/runs/NAME) are read; copy the folder here, and name that"
+        ) from None
+    store = open_store(results, storage_options)
+    with store.opened(store.check_run(name)) as source:
+        made = AuditResult.load(source).report(source / REPORT if out is None else out)
+        if out is not None:
+            return str(made)
+        store.put(made.read_bytes(), RUNS, name, REPORT)
+    return below(store.name, RUNS, name, REPORT)

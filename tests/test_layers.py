@@ -72,7 +72,7 @@ ALLOWED = {
     "training": {"lake", "graph", "clusters", "inputs", "runs", "textfile", "version"},
     "demo": {"explain", "explanation", "display", "training"},
     "cli_lake": {"cli_types"},
-    "cli_report": COMMAND | {"audit", "explanation", "folders", "report", "transfer"},
+    "cli_report": COMMAND | {"audit", "cli_lake", "explanation", "folders", "report", "transfer"},
     "cli_types": {"grouping"},
     "cli_config": {"cli_types", "textfile"},
     "cli_options": {"cli_types", "grouping"},

@@ -17,9 +17,12 @@ from pyarrow import fs
 from excir_dask.audit.findings import KINDS
 from excir_dask.audit.scores import scores_of
 from excir_dask.audit.store import LAST, RUNS, Store
+from excir_dask.errors import nearest
 from excir_dask.explanation import Explanation
 
 if TYPE_CHECKING:
+    from datetime import date
+
     import pandas as pd
 
 FOLDER = "history"
@@ -46,6 +49,10 @@ SCHEMA = pa.schema(
 )
 ABOUT = ("run", "audit", "window", "date", "finished", "status", "baseline", "rows")
 """columns that say of which run a row is"""
+SERIES = ["model", "audit"]
+"""columns that say with which others a run can be compared: the audit's has the keys of its window"""
+_NAMED = 10
+"""names of a message"""
 _log = logging.getLogger("excir_dask")
 
 
@@ -141,13 +148,60 @@ def trend(
     store: Store, name: str, audit: str | None = None, model: str | None = None, output: str | None = None,
     kind: str | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Scores of one feature or group, a row per run; of a window that was audited twice, the later run."""
-    table = read(store, model)
-    wanted = {"name": name, "audit": audit, "output": output, "kind": kind}
+    """Scores of one feature or group, a row per run, one series after the other.
+
+    Of a window that was audited twice the later run counts.
+    """
+    table = of_audit(read(store, model), audit)
+    wanted = {"name": name, "output": output, "kind": kind}
     for column, value in wanted.items():
         if value is not None:
             table = table[table[column] == value]
-    return latest(table).sort_values(["output", "kind", "date", "finished"], kind="stable", ignore_index=True)
+    return latest(table).sort_values([*SERIES, "output", "kind", "date", "finished"], kind="stable", ignore_index=True)
+
+
+def of_audit(table: pd.DataFrame, audit: str | None) -> pd.DataFrame:
+    """Rows of an audit: of one series, or of all series of a configured name, ``credit`` of ``credit,region=eu``."""
+    if audit is None:
+        return table
+    return table[(table["audit"] == audit) | table["audit"].str.startswith(f"{audit},")].reset_index(drop=True)
+
+
+def newest(table: pd.DataFrame, last: int | None, since: date | None) -> pd.DataFrame:
+    """Of each series the runs since a day (of the window, or on which they ended), and of these the last ones."""
+    if since is not None:
+        day = table["date"].fillna(table["finished"]).str[:10]
+        table = table[day >= since.isoformat()]
+    if last is not None:
+        runs = table.drop_duplicates("run").groupby(SERIES, sort=False)["run"].tail(last)
+        table = table[table["run"].isin(runs)]
+    return table.reset_index(drop=True)
+
+
+def lacking(store: Store, asked: Mapping[str, str | None], since: str | None) -> str:
+    """Why a question has no answer: the first of its parts (audit, model, output, features or groups) that is not here.
+
+    ``since`` is given where there are such runs, and all of them are older.
+    """
+    table = read(store, None, ["audit", "kind", "name", "output", "date", "finished"])
+    if len(table) == 0:
+        return f"{store.name} has no runs; name the folder that is called results in an audit"
+    for word, value in asked.items():
+        if value is None:
+            continue
+        if word in KINDS:
+            table = table[table["kind"] == word]
+        column = "name" if word in KINDS else word
+        there = sorted(table[column].unique())
+        table = of_audit(table, value) if word == "audit" else table[table[column] == value]
+        if len(table) == 0:
+            several = word if word in KINDS else f"{word}s"
+            some = ", ".join(there[:_NAMED]) + (", ..." if len(there) > _NAMED else "")
+            close = nearest(value, there) if word in KINDS else ""
+            hint = close or (f": {some}" if there else ", of which there are none")
+            return f"{store.name} has no '{value}' among its {several}{hint}"
+    last = table["date"].fillna(table["finished"]).max()[:10]
+    return f"{store.name} has no such runs since {since}; the last one is of {last}"
 
 
 def _place(model: str) -> tuple[str, str]:

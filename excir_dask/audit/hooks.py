@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from excir_dask.audit.config import Hooks
 
 _TAIL = 500
 """characters of a command's errors that are kept"""
+
+
+class HookError(Exception):
+    """A hook failed; the text says all that may be said of it."""
 
 
 def call_hooks(hooks: Hooks, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -33,6 +42,8 @@ def _called(name: str, call: Callable[[], str]) -> dict[str, Any]:
     began = time.perf_counter()
     try:
         detail, ok = call(), True
+    except HookError as error:
+        detail, ok = str(error), False
     except Exception as error:  # whatever it is, the result must not be lost for it
         detail, ok = f"{type(error).__name__}: {error}", False
     return {"hook": name, "ok": ok, "seconds": round(time.perf_counter() - began, 3), "detail": detail}
@@ -51,10 +62,10 @@ def _command(hooks: Hooks, data: bytes) -> str:
         _, errors = process.communicate(data, timeout=hooks.timeout)
     except subprocess.TimeoutExpired:
         _end(process)
-        raise TimeoutError(f"{hooks.command[0]} took more than {hooks.timeout:g} s") from None
+        raise HookError(f"{hooks.command[0]} took more than {hooks.timeout:g} s") from None
     if process.returncode != 0:
         said = errors.decode(errors="replace").strip()[-_TAIL:]
-        raise RuntimeError(f"{hooks.command[0]} ended with {process.returncode}{': ' if said else ''}{said}")
+        raise HookError(f"{hooks.command[0]} ended with {process.returncode}{': ' if said else ''}{said}")
     return "ended with 0"
 
 
@@ -69,12 +80,61 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _webhook(hooks: Hooks, data: bytes) -> str:
-    address = os.path.expandvars(hooks.webhook)
+    """Post the JSON. An address may hold a password or a token, so no text of an error is passed on: they quote it."""
+    answers: list[str | HookError] = []
+
+    def post() -> None:
+        try:
+            answers.append(_posted(hooks, data))
+        except HookError as error:
+            answers.append(error)
+        except Exception as error:
+            answers.append(HookError(_kind(error)))
+
+    # a thread, because the timeout of a socket begins again with every byte that comes
+    thread = threading.Thread(target=post, daemon=True)
+    thread.start()
+    thread.join(hooks.timeout)
+    if not answers:
+        raise HookError(f"no answer within {hooks.timeout:g} s")
+    if isinstance(answers[0], HookError):
+        raise answers[0]
+    return answers[0]
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the POST would become a GET without the JSON."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _posted(hooks: Hooks, data: bytes) -> str:
+    address = os.path.expandvars(hooks.webhook).strip()
     if not address.startswith(("http://", "https://")):
-        raise ValueError(f"{hooks.webhook} is not set to an http:// or https:// address")
-    request = urllib.request.Request(address, data, {"Content-Type": "application/json"}, method="POST")
+        raise HookError("the address is no http:// or https:// one; its environment variable may be not set")
+    parts = urlsplit(address)
+    headers = {"Content-Type": "application/json"}
+    user, at, host = parts.netloc.rpartition("@")
+    if at:
+        known = unquote(user if ":" in user else f"{user}:").encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(known).decode()}"
+    request = urllib.request.Request(parts._replace(netloc=host).geturl(), data, headers, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=hooks.timeout) as answer:
-            return f"answered {answer.status}"
-    except OSError as error:  # its text, not the address: that may hold a secret
-        raise RuntimeError(str(getattr(error, "reason", None) or error)) from None
+        with urllib.request.build_opener(_Stay).open(request, timeout=hooks.timeout) as answer:
+            return f"answered {_status(answer.status)}"
+    except urllib.error.HTTPError as error:
+        moved = "; redirects are not followed, give the address it leads to" if 300 <= error.code < 400 else ""
+        raise HookError(f"answered {_status(error.code)}{moved}") from None
+
+
+def _status(code: int) -> str:
+    """A status with the standard's words for it; a server's own may repeat the address."""
+    return f"{code} {HTTPStatus(code).phrase}" if code in list(HTTPStatus) else str(code)
+
+
+def _kind(error: Exception) -> str:
+    """What kind of error it is, with the system's words for it where there are some."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    known = isinstance(reason, OSError) and type(reason).__module__ == "builtins" and reason.errno
+    return type(reason).__name__ + (f": {os.strerror(known)}" if known else "")

@@ -19,8 +19,8 @@ from excir_dask.errors import ExcirError
 FOLDER = "locks"
 HEARTBEAT = 30.0
 """seconds between two signs of life"""
-STALE = 300.0
-"""seconds without one after which a claim is void"""
+STALE = 3 * HEARTBEAT
+"""seconds without one after which a claim is void; schedulers have to try for longer (jobs/submit)"""
 _TRIES = 3
 
 
@@ -38,65 +38,88 @@ def locked(store: Store, audit: str) -> Iterator[None]:
     can step back, but both can never go on. This needs no exclusive creation, which object stores lack.
     """
     for attempt in range(_TRIES):
-        claim = f"{uuid.uuid4().hex}.json"
-        _write(store, audit, claim)
-        try:
+        with _claimed(store, audit) as (claim, since):
             other = _other(store, audit, claim)
-        except BaseException:
+            if other is None:
+                with _beating(store, audit, claim, since):
+                    yield
+                return
+        if attempt + 1 < _TRIES:
+            time.sleep(random.uniform(0.05, 0.5))  # two that stepped back together do not meet again
+    who = f", as process {other['pid']} on {other['host']} since {other['since']}" if other else ""
+    raise LockedError(
+        f"audit '{audit}' is running already{who}; try again when it is done (a claim without a sign of life for "
+        f"{STALE:.0f} s is void)"
+    )
+
+
+@contextmanager
+def _claimed(store: Store, audit: str) -> Iterator[tuple[str, str]]:
+    """A claim of this process, and since when; it is gone afterwards, also after Ctrl-C and SIGTERM."""
+    claim = f"{uuid.uuid4().hex}.json"
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        _write(store, audit, claim, since)
+        yield claim, since
+    finally:
+        with suppress(OSError):  # a claim that stays is void soon, and a result must not be lost for it
             store.delete(FOLDER, audit, claim)
-            raise
-        if other is None:
-            break
-        store.delete(FOLDER, audit, claim)
-        if attempt + 1 == _TRIES:
-            raise LockedError(
-                f"audit '{audit}' is running already, as process {other.get('pid')} on {other.get('host')} since "
-                f"{other.get('since')}; try again when it is done (a claim without a sign of life for "
-                f"{STALE:.0f} s is void)"
-            )
-        time.sleep(random.uniform(0.05, 0.5))  # two that stepped back together do not meet again
+
+
+@contextmanager
+def _beating(store: Store, audit: str, claim: str, since: str) -> Iterator[None]:
+    """Signs of life for as long as it takes."""
     over = threading.Event()
-    beat = threading.Thread(target=_beat, args=(store, audit, claim, over), daemon=True)
+    beat = threading.Thread(target=_beat, args=(store, audit, claim, since, over), daemon=True)
     beat.start()
     try:
         yield
     finally:
         over.set()
         beat.join()
-        with suppress(OSError):  # a claim that stays is void soon, and a result must not be lost for it
-            store.delete(FOLDER, audit, claim)
 
 
-def _write(store: Store, audit: str, claim: str) -> None:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    content = {"host": socket.gethostname(), "pid": os.getpid(), "since": now}
+def _write(store: Store, audit: str, claim: str, since: str) -> None:
+    content = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
     store.put(json.dumps(content).encode(), FOLDER, audit, claim)
 
 
-def _beat(store: Store, audit: str, claim: str, over: threading.Event) -> None:
+def _beat(store: Store, audit: str, claim: str, since: str, over: threading.Event) -> None:
     while not over.wait(HEARTBEAT):
         with suppress(ExcirError, OSError):  # the next one may get through
-            _write(store, audit, claim)
+            _write(store, audit, claim, since)
 
 
 def _other(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
-    """Another claim that is alive; void ones are removed."""
+    """Another claim that is alive, empty where it does not say whose it is; void ones are removed."""
     claims = {info.base_name: info for info in store.inside(FOLDER, audit)}
     # ages by the filesystem's own clock, because this machine's may be another
     mine = claims[claim].mtime if claim in claims else None
     for name, info in claims.items():
         if name == claim:
             continue
-        data = store.get(FOLDER, audit, name)
-        if data is None:
+        other = _read(store, audit, name)
+        if other is None:
             continue
-        other: dict[str, Any] = json.loads(data)
         silent = mine is not None and info.mtime is not None and (mine - info.mtime).total_seconds() > STALE
         if silent or _dead(other):
-            store.delete(FOLDER, audit, name)
+            with suppress(OSError):  # void all the same
+                store.delete(FOLDER, audit, name)
             continue
         return other
     return None
+
+
+def _read(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
+    """What a claim says: None if it is gone, nothing if it cannot be read, and then its age alone counts."""
+    try:
+        data = store.get(FOLDER, audit, claim)
+        found = None if data is None else json.loads(data)
+    except (OSError, ValueError):
+        return {}
+    if data is None:
+        return None
+    return found if isinstance(found, dict) and {"host", "pid", "since"} <= set(found) else {}
 
 
 def _dead(other: dict[str, Any]) -> bool:
@@ -107,6 +130,6 @@ def _dead(other: dict[str, Any]) -> bool:
         os.kill(int(other["pid"]), 0)
     except ProcessLookupError:
         return True
-    except (OSError, KeyError, ValueError):
+    except (OSError, TypeError, ValueError, OverflowError):
         return False
     return False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from excir_dask.audit.history import SERIES
 from excir_dask.audit.slopes import slopes
 from excir_dask.audit.words import MARKS
 from excir_dask.cells import bar, fit
@@ -18,6 +21,8 @@ FALSE_ALARM = 0.001
 """probability that noise alone is called a trend"""
 _LEVEL = 1.96
 """errors either way that are drawn: 95%"""
+_DAYS = 30
+"""dates that are named under a plot"""
 
 
 def runs_text(runs: pd.DataFrame) -> str:
@@ -29,13 +34,14 @@ def runs_text(runs: pd.DataFrame) -> str:
 
 
 def trend_text(table: pd.DataFrame) -> str:
-    """Scores of one feature or group, a line a run, for each output."""
+    """Scores of one feature or group, a line a run, for each series of runs and output."""
     lines: list[str] = []
-    for (output, kind, name), part in table.groupby(["output", "kind", "name"], sort=False):
-        lines += [*([""] if lines else []), f"{_one(kind)} {name} of {output}"]
-        lines.append(f"{'date':<12}{'cir':>7} {'±':>6} {'rank':>5}  {fit('0      0.5      1', 18)}status")
+    several = _several(table)
+    for (*series, output, kind, name), part in table.groupby([*SERIES, "output", "kind", "name"], sort=False):
+        lines += [*([""] if lines else []), f"{_one(kind)} {name} of {output}{_series(series, several)}"]
+        lines.append(f"{'date':<12}{'cir':>7} {'± std error':>12} {'rank':>5}  {fit('0      0.5      1', 18)}status")
         for row in part.to_dict("records"):
-            score = f"{row['cir']:>7.3f} {row['error']:>6.3f} {row['rank']:>5}"
+            score = f"{row['cir']:>7.3f} {row['error']:>12.3f} {row['rank']:>5}"
             lines.append(f"{_when(row):<12}{score}  {bar(row['cir'], 16)}  {MARKS[row['status']]}")
         lines += _told(part)
     return "\n".join(lines)
@@ -51,32 +57,48 @@ def _told(part: pd.DataFrame) -> list[str]:
 
 
 def plot_trend(table: pd.DataFrame, path: str | Path) -> Path:
-    """Draw the scores with their 95% limits, a line for each output and kind; failed runs are marked."""
+    """Draw the scores with their 95% limits, a line for each series, output and kind; failed runs are marked."""
     check_path(path)
     ax = axes(None, 3.4)
-    for (output, kind), part in table.groupby(["output", "kind"], sort=False):
-        when = [_when(row) for row in part.to_dict("records")]
+    days = sorted({_when(row) for row in table.to_dict("records")})
+    place = {day: number for number, day in enumerate(days)}
+    several = _several(table)
+    for (*series, output, kind), part in table.groupby([*SERIES, "output", "kind"], sort=False):
+        x = np.array([place[_when(row)] for row in part.to_dict("records")])
+        cir = part["cir"].to_numpy()
         ax.errorbar(
-            when, part["cir"], _LEVEL * part["error"], marker="o", ms=4, lw=1.4, capsize=2,
-            label=f"{output} ({_one(kind)})",
+            x, cir, _LEVEL * part["error"], marker="o", ms=4, lw=1.4, capsize=2,
+            label=f"{output} ({_one(kind)}){_series(series, several)}",
         )  # fmt: skip
         failed = (part["status"] == "fail").to_numpy()
-        ax.scatter(
-            [one for one, bad in zip(when, failed, strict=True) if bad], part["cir"][failed],
-            marker="x", color=INK, s=60, zorder=3,
-        )  # fmt: skip
+        ax.scatter(x[failed], cir[failed], marker="x", color=INK, s=60, zorder=3)
+    step = -(-len(days) // _DAYS)
+    ax.set_xticks(range(0, len(days), step), days[::step])
     ax.axhline(0.5, color=MUTED, lw=0.8)
     ax.set_ylim(0, 1)
     ax.set_ylabel("CIR")
     ax.grid(axis="y", color=GRID, lw=0.6)
     ax.tick_params(axis="x", rotation=60, labelsize=7)
-    ax.set_title(f"{table['name'].iloc[0]}: CIR with 95% limits; x: the audit failed", loc="left", fontsize=9)
-    ax.legend(fontsize=8, frameon=False)
+    title = f"{table['name'].iloc[0]}: CIR with 95% limits; x: the audit failed"
+    ax.set_title(title, loc="left", fontsize=9, parse_math=False)
+    for text in ax.legend(fontsize=8, frameon=False).get_texts():
+        text.set_parse_math(False)
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.savefig(path, dpi=150)
     pyplot().close(figure)
     return Path(path)
+
+
+def _several(table: pd.DataFrame) -> list[bool]:
+    """Whether there are several models, and several audits: only then they are named."""
+    return [table[column].nunique() > 1 for column in SERIES]
+
+
+def _series(names: Sequence[Any], several: Sequence[bool]) -> str:
+    """Which series of runs it is, where there are others."""
+    words = ("model", "audit")
+    return "".join(f", {word} {name}" for word, name, told in zip(words, names, several, strict=True) if told)
 
 
 def _one(kind: object) -> str:

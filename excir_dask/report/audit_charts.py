@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from excir_dask.report.blocks import Chart
 from excir_dask.report.charts import ROW
@@ -36,6 +38,8 @@ TREND = 150
 """pixels of the chart of a trend"""
 LEAST_RANGE = 0.1
 """of CIR that such a chart spans: noise is not blown up to a drama"""
+BEYOND = 0.05
+"""below 0 and above 1, where no score is: room for dots"""
 NAMED_RUNS = 3
 """dates under such a chart"""
 
@@ -102,17 +106,31 @@ def before_and_now(table: pd.DataFrame) -> Chart:
     return chart(figure, f"Scores of {count} names in the baseline and in this run: {said}")
 
 
-def trend(table: pd.DataFrame, when: list[str], baseline: str | None) -> Chart:
-    """CIR of one name from run to run with a band of 95%; runs that failed are crossed, the baseline has a ring."""
+def span(tables: Iterable[pd.DataFrame]) -> float:
+    """How much of CIR all charts of trends show, so that what is as steep in two of them moved as much."""
+    return max(LEAST_RANGE, *(1.1 * float(np.ptp(_band(table))) for table in tables))
+
+
+def _band(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Lower and upper ends of the 95% band, (2, runs)."""
+    cir, error = table["cir"].to_numpy(dtype=np.float64), table["error"].to_numpy(dtype=np.float64)
+    return np.clip([cir - Z95 * error, cir + Z95 * error], 0.0, 1.0)
+
+
+def trend(table: pd.DataFrame, when: list[str], baseline: str | None, height: float) -> Chart:
+    """CIR of one name from run to run with a band of 95%; runs that failed are crossed, the baseline has a ring.
+
+    ``height`` is how much of CIR it shows, as :func:`span` says.
+    """
     from bokeh.models import ColumnDataSource, FixedTicker, Line, Scatter, Span, Text, VArea
 
-    cir, error = table["cir"].to_numpy(dtype=np.float64), table["error"].to_numpy(dtype=np.float64)
-    low, high = np.clip(cir - Z95 * error, 0.0, 1.0), np.clip(cir + Z95 * error, 0.0, 1.0)
-    bottom, top = float(low.min()), float(high.max())
-    half = max(1.1 * (top - bottom), LEAST_RANGE) / 2
-    middle = (bottom + top) / 2
+    cir = table["cir"].to_numpy(dtype=np.float64)
+    low, high = _band(table)
+    bottom = (float(low.min()) + float(high.max()) - height) / 2
+    bottom = max(min(bottom, 1.0 + BEYOND - height), -BEYOND)
+    top = bottom + height
     count = len(table)
-    figure = bare(TREND, (-0.5, count - 0.5), (middle - half, middle + half))
+    figure = bare(TREND, (-0.5, count - 0.5), (bottom, top))
     places = np.unique(np.linspace(0, count - 1, min(count, NAMED_RUNS)).round().astype(int)).tolist()
     figure.xaxis.ticker = FixedTicker(ticks=places, minor_ticks=[])
     figure.xaxis.major_label_overrides = {place: when[place] for place in places}
@@ -127,7 +145,7 @@ def trend(table: pd.DataFrame, when: list[str], baseline: str | None) -> Chart:
             "status": [WORD[status] for status in table["status"]],
         }
     )  # fmt: skip
-    if middle - half < 0.5 < middle + half:
+    if bottom < 0.5 < top:
         figure.add_layout(Span(location=0.5, dimension="width", line_color=MUTED, line_width=1, line_dash="dotted"))
     figure.add_glyph(source, VArea(x="x", y1="low", y2="high", fill_color=WITH, fill_alpha=0.2))
     figure.add_glyph(source, Line(x="x", y="cir", line_color=WITH, line_width=2))

@@ -140,20 +140,22 @@ def _severities(result: AuditResult) -> dict[tuple[str, str, str], str]:
 
 
 def _trend(result: AuditResult) -> Section | None:
-    from excir_dask.report.audit_charts import trend
+    from excir_dask.report.audit_charts import span, trend
 
-    panels = []
+    parts = [part for _, part in result.trend.groupby(["kind", "output", "name"], sort=False) if len(part) > 1]
+    if not parts:
+        return None
+    panels, height = [], span(parts)
     several = result.explanation.outputs["output"].nunique() > 1
-    for _, part in result.trend.groupby(["kind", "output", "name"], sort=False):
-        if len(part) < 2:
-            continue
+    for part in parts:
         row = part.iloc[0]
         name = f"{str(row['kind']).removesuffix('s')} {row['name']}" + (f" of {row['output']}" if several else "")
-        panels.append((name, wording.slope(part), trend(part, wording.when(part), result.about["baseline"])))
-    if not panels:
-        return None
+        panels.append((name, wording.slope(part), trend(part, wording.when(part), result.about["baseline"], height)))
     signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
-    lead = "What the checks named and what moves steadily, run by run; noise alone would not be called steady."
+    lead = (
+        "What the checks named and what moves steadily, run by run; noise alone would not be called steady. All charts "
+        "span the same range of CIR, each around its own scores."
+    )
     return Section("trend", "Trend over the runs", [Legend(signs), Panels(panels)], lead)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
+from excir_dask.cells import cells
 from excir_dask.report.blocks import Chart
 from excir_dask.report.plots import COLOURS
 
@@ -20,11 +22,17 @@ DARK = {
 """colours of a chart on a light ground -> on a dark one; the page's script swaps them"""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 LABEL = 20
-"""characters of a name beside a chart: on a phone more would leave no room for the chart"""
+"""small letters of a name beside a chart, or as many others as take their room: on a phone more would leave none for
+the chart"""
+CAPITAL = 1.4
+"""small letters that take the room of a capital one"""
+_ROUNDS = 20
+"""of telling names apart; each splits what is alike, so that few are needed"""
 
 
 def bare(height: int, x_range: Any, y_range: Any, **options: Any) -> Any:
     """A figure as wide as its place, without tools: a finger that scrolls the page must not move the chart."""
+    from bokeh.models import NoOverlap
     from bokeh.plotting import figure
 
     made = figure(
@@ -43,6 +51,7 @@ def bare(height: int, x_range: Any, y_range: Any, **options: Any) -> Any:
         axis.axis_label_text_font_size = "12px"
         axis.axis_label_text_font_style = "normal"
         axis.axis_label_text_color = MUTED
+    made.xaxis.major_label_policy = NoOverlap()
     made.grid.grid_line_color = GRID
     return made
 
@@ -83,21 +92,36 @@ def hover(figure: Any, renderers: Sequence[Any], tooltips: Mapping[str, str]) ->
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Names beside a chart, cut so that they still differ: what all have in common goes before anything else.
+    """Names beside a chart, none wider than :data:`LABEL`, and cut so that they still differ.
 
-    >>> labels(["wheel_front_01_temperature", "wheel_front_02_temperature"])
-    ['…01…', '…02…']
+    >>> labels(["wheel_front_01_temperature", "wheel_front_02_temperature", "speed"])
+    ['wheel_front_01…', 'wheel_front_02…', 'speed']
     """
-    found = [label(name) for name in names]
-    if len(set(found)) == len(set(names)):
-        return found
-    start = re.sub(r"[^_.\W]*$", "", _beginning(names))
-    left = [name[len(start) :] for name in names]
-    end = re.sub(r"^[^_.\W]*", "", _beginning([name[::-1] for name in left])[::-1])
-    inner = [f"{'…' * bool(start)}{name[: len(name) - len(end)]}{'…' * bool(end)}" for name in left]
-    for most in (LABEL, 28, 40, max(map(len, inner))):
-        found = [label(name, most) for name in inner]
-        if len(set(found)) == len(set(names)):
+    shown = {name: label(name) for name in names}
+    for _ in range(_ROUNDS):
+        alike: dict[str, list[str]] = {}
+        for name, text in shown.items():
+            alike.setdefault(text, []).append(name)
+        clashes = [some for some in alike.values() if len(some) > 1]
+        if not clashes:
+            break
+        for some in clashes:
+            shown |= _apart(some)
+    return [shown[name] for name in names]
+
+
+def _apart(names: Sequence[str]) -> dict[str, str]:
+    """Labels of names that begin and end alike: mostly of what is between, with as much of the beginning as fits."""
+    start = _beginning(names)
+    found: dict[str, str] = {}
+    for known in (re.sub(r"[^_.\W]*$", "", start), start):  # whole words, unless that shows no difference
+        left = [name[len(known) :] for name in names]
+        end = re.sub(r"^[^_.\W]*", "", _beginning([name[::-1] for name in left])[::-1])
+        inner = [name[: len(name) - len(end)] + "…" * bool(end) for name in left]
+        head = _first(known, LABEL - 1 - max(map(_width, inner)))
+        head = known if head == known else f"{head}…"
+        found = {name: label(head + text) for name, text in zip(names, inner, strict=True)}
+        if len(set(found.values())) > 1:
             break
     return found
 
@@ -105,12 +129,25 @@ def labels(names: Sequence[str]) -> list[str]:
 def label(name: str, most: int = LABEL) -> str:
     """A name as a chart shows it: cut in its middle, because names often differ at both ends.
 
-    >>> label("sensor_front_left_axle_temperature", 20)
-    'sensor_fr…emperature'
+    >>> label("sensor_front_left_axle_temperature", 20), label("温度センサー", 8)
+    ('sensor_fr…emperature', '温…サー')
     """
-    cut = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
+    cut = name
+    if _width(name) > most:
+        cut = f"{_first(name, (most - 1) // 2)}…{_first(name[::-1], most // 2)[::-1]}"
     # Bokeh takes $$...$$, \[...\] and \(...\) for formulas, and would look for a typesetter on the network.
     return cut.replace("$$", "$\u200b$").replace("\\[", "\\\u200b[").replace("\\(", "\\\u200b(")
+
+
+def _width(text: str) -> float:
+    """Small letters that would take as much room."""
+    return sum(CAPITAL if mark.isupper() else cells(mark) for mark in text)
+
+
+def _first(text: str, room: float) -> str:
+    """As much of a text's beginning as takes the room of so many small letters."""
+    ends = accumulate(map(_width, text))
+    return text[: sum(end <= room for end in ends)]
 
 
 def _beginning(names: Sequence[str]) -> str:

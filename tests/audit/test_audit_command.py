@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from days import frame, write_day
+from matplotlib.axes import Axes
 
+from excir_dask import explain
+from excir_dask.audit import history
 from excir_dask.audit.lock import locked
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
@@ -81,9 +84,85 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
     assert run("history", results, "--feature", "speed")[1][-1] == "jumped: another score since 2026-09-09"
     assert (tmp_path / "trend.png").stat().st_size > 5000
     assert len(json.loads(run("history", results, "--feature", "rpm", "--json")[1][0])) == 14
-    assert run("history", results, "--feature", "rmp")[0] == 2
-    assert run("history", results, "--feature", "rpm", "--audit", "other")[0] == 2
-    assert run("history", tmp_path)[0] == 2
+    assert "± std error" in run("history", results, "--feature", "rpm")[1][1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--feature", "rmp"], "has no 'rmp' among its features; did you mean 'rpm'?"),
+        (["--feature", "cooling"], "has no 'cooling' among its features: humidity, noise"),
+        (["--feature", "rpm", "--audit", "other"], "has no 'other' among its audits: plant"),
+        (["--audit", "plan"], "has no 'plan' among its audits: plant"),
+        (["--model", "m"], "has no 'm' among its models: pred"),
+        (["--feature", "rpm", "--output", "y"], "has no 'y' among its outputs: pred"),
+        (["--feature", "rpm", "--since", "2030-01-01"], "no such runs since 2030-01-01; the last one is of 2026-09-14"),
+        (["--since", "soon"], "'soon' is not a date"),
+    ],
+)
+def test_history_says_which_part_of_a_question_it_has_not(audited, asked, said):
+    done = CliRunner().invoke(excir, ["audit", "history", str(audited.folder / "audits"), *asked])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_folder_without_runs_has_no_history(tmp_path):
+    done = CliRunner().invoke(excir, ["audit", "history", str(tmp_path)])
+    assert (done.exit_code, "has no runs" in done.stderr) == (2, True)
+
+
+def test_history_of_the_last_runs_and_since_a_day(audited):
+    results = audited.folder / "audits"
+    assert [line[:10] for line in run("history", results, "--last", 2)[1][1:]] == ["2026-09-13", "2026-09-14"]
+    found = json.loads(run("history", results, "--feature", "rpm", "--since", "2026-09-12", "--json")[1][0])
+    assert [one["date"] for one in found] == ["2026-09-12", "2026-09-13", "2026-09-14"]
+    assert len(json.loads(run("history", results, "--last", 3, "--since", "2026-09-13", "--json")[1][0])) == 2
+
+
+@pytest.fixture
+def regions(tmp_path) -> Path:
+    """Results of one audit with two keys: a score stays at 0.9 in one region, and at 0.1 in the other."""
+    store = open_store(tmp_path / "audits")
+    explanations = {
+        "eu": explain(frame(1), output="pred"),
+        "us": explain(frame(1).eval("pred = -pred"), output="pred"),
+    }
+    for day in range(1, 8):
+        for region, explanation in explanations.items():
+            name = f"reg,region={region}"
+            about = {
+                "run": f"{name}-{day}", "audit": name, "model": "m", "window": f"{region}/{day}", "baseline": None,
+                "date": f"2026-09-{day:02d}", "finished": f"2026-09-{day:02d}T0{len(region)}:00", "status": "ok",
+                "rows": 1500,
+            }  # fmt: skip
+            history.append(store, about, explanation)
+    return tmp_path
+
+
+def test_a_trend_is_of_one_series_of_runs(regions, monkeypatch):
+    results = regions / "audits"
+    lines = run("history", results, "--feature", "rpm")[1]
+    heads = [place for place, line in enumerate(lines) if line.startswith("feature")]
+    assert [lines[place] for place in heads] == [f"feature rpm of pred, audit reg,region={one}" for one in ("eu", "us")]
+    for place in heads:
+        rows = [line.split() for line in lines[place + 2 : place + 9]]
+        assert [row[0] for row in rows] == [f"2026-09-{day:02d}" for day in range(1, 8)]
+        assert len({row[1] for row in rows}) == 1
+    assert not [line for line in lines if line.startswith(("steady", "jumped"))]
+    assert len(run("history", results, "--audit", "reg")[1]) == 15
+    one = json.loads(run("history", results, "--feature", "rpm", "--audit", "reg,region=us", "--json")[1][0])
+    assert {row["audit"] for row in one} == {"reg,region=us"}
+    drawn: list[tuple[str, list[float]]] = []
+    errorbar = Axes.errorbar
+
+    def noted(self, x, y, *given, label, **more):
+        drawn.append((label, list(y)))
+        return errorbar(self, x, y, *given, label=label, **more)
+
+    monkeypatch.setattr(Axes, "errorbar", noted)
+    assert run("history", results, "--feature", "rpm", "--plot", regions / "trend.png")[0] == 0
+    assert [label for label, _ in drawn] == [f"pred (feature), audit reg,region={one}" for one in ("eu", "us")]
+    assert [len(set(scores)) for _, scores in drawn] == [1, 1]
 
 
 def test_any_two_runs_can_be_compared(audited):

@@ -1,6 +1,7 @@
 """Lake and results in an object store: moto's server on this machine's loopback."""
 
 import pytest
+from click.testing import CliRunner
 from days import FIRST
 from s3_server import s3_server
 
@@ -10,8 +11,10 @@ from excir_dask.audit.config import read_config
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
 from excir_dask.audit.store import open_store, split_run
+from excir_dask.cli import excir
 
 SECRET = "hush-hush-4711"
+ENDPOINT = "client_kwargs.endpoint_url=http://127.0.0.1:"
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 
 
@@ -57,6 +60,19 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
     contents = [bucket.open_input_stream(path).readall() for path in files if "." in path.rsplit("/", 1)[-1]]
     assert len(contents) > 15
     assert not [content for content in contents if SECRET.encode() in content]
+    where = second.about["folder"]
+    given = [
+        f"--storage-option={key}"
+        for key in (f"key=someone secret={SECRET} {ENDPOINT}{port}".split() if by == "fsspec" else [])
+    ]
+    done = CliRunner().invoke(excir, ["report", where, "--out", str(plant / "run.html"), *given])
+    assert (done.exit_code, done.stdout) == (0, f"{plant / 'run.html'}\n"), done.stderr
+    assert "Passed" in (plant / "run.html").read_text()
+    assert store.get("runs", second.about["run"], "report.html") is None  # it was made without bokeh
+    done = CliRunner().invoke(excir, ["report", where, *given])
+    assert done.exit_code == 0, done.stderr
+    assert SECRET not in done.output
+    assert store.get("runs", second.about["run"], "report.html") == (plant / "run.html").read_bytes()
     another = open_store(config.results, config.results_options)
     with locked(another, "plant"), pytest.raises(LockedError), locked(store, "plant"):
         pass

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from days import CONFIG, FIRST, GROUPS, frame, write_day
 
-from excir_dask.audit.lock import locked
+from excir_dask.audit.lock import STALE, locked
 from excir_dask.audit.store import open_store
 
 JOBS = Path(__file__).parents[2] / "jobs"
@@ -90,6 +90,8 @@ def test_the_cronjob_of_kubernetes_tries_again_what_may_pass_and_nothing_else():
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     work = job["spec"]["jobTemplate"]["spec"]
     pod = work["template"]["spec"]
+    # a killed pod's claim is void before the last try: Kubernetes waits 10 s, then twice as long each time
+    assert sum(10 * 2**retry for retry in range(work["backoffLimit"] - 1)) > STALE
     (container,), (rule,) = pod["containers"], work["podFailurePolicy"]["rules"]
     assert pod["restartPolicy"] == "Never"  # which podFailurePolicy needs
     assert rule["action"] == "FailJob"

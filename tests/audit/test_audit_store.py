@@ -146,11 +146,48 @@ def test_a_long_run_gives_signs_of_life(tmp_path, monkeypatch):
     store = open_store(tmp_path)
     with locked(store, "plant"):
         (claim,) = (tmp_path / "locks" / "plant").glob("*.json")
+        began = json.loads(claim.read_text())["since"]
+        monkeypatch.setattr(time, "strftime", lambda *_: "later")
         os.utime(claim, (1, 1))
         deadline = time.monotonic() + 10
         while claim.stat().st_mtime < 1000 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert claim.stat().st_mtime > 1000
+        assert json.loads(claim.read_text())["since"] == began
+
+
+@pytest.mark.parametrize("content", [b"", b'{"host": "else', b"[]", b"{}", b"\xff\xfe"])
+def test_a_claim_that_cannot_be_read_counts_by_its_age(tmp_path, content):
+    store = open_store(tmp_path)
+    store.put(content, "locks", "plant", "cut.json")
+    with pytest.raises(LockedError, match="is running already; try again"), locked(store, "plant"):
+        pass
+    past = time.time() - lock.STALE - 1
+    os.utime(tmp_path / "locks" / "plant" / "cut.json", (past, past))
+    with locked(store, "plant"):
+        pass
+    assert store.inside("locks", "plant") == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM elsewhere")
+def test_sigterm_releases_the_claim(plant):
+    code = f"""
+import time
+from excir_dask.audit import run
+from excir_dask.cli import main
+def long(*given):
+    print("running", flush=True)
+    time.sleep(100)
+run.check_window = long
+main(["audit", {str(plant / "audit.yaml")!r}, "--date", "{FIRST}"])
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "running\n"
+    store = open_store(plant / "audits")
+    assert len(store.inside("locks", "plant")) == 1
+    process.terminate()
+    assert process.wait(60) == 143, process.stderr.read()
+    assert store.inside("locks", "plant") == []
 
 
 def test_a_run_is_named_by_its_folder():

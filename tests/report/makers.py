@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,12 @@ from excir_dask.audit.run import Target, judge
 
 NASTY = '</script><script>alert("x")</script><b>&'
 FORMULA = "$$x^2$$"
+NAMES = (NASTY, FORMULA, "oil", "water", "speed", "wind")
+LONG_NAMES = tuple(
+    f"customer_account_balance_rolling_mean_over_the_last_{j}_days_normalised" for j in range(3)
+) + tuple(
+    f"CUSTOMER_ACCOUNT_BALANCE_{kind}_OVER_THE_LAST_MONTHS_NORMALISED" for kind in ("MAXIMUM", "MINIMUM", "MEDIAN")
+)
 
 
 def small() -> Explanation:
@@ -64,17 +71,16 @@ def swept() -> Sweep:
     return sweep(frame, output="y", groups=groups, fractions=[0.2, 0.5], seeds=2, k=3, target_jaccard=0.5)
 
 
-def audited(days: int = 8, flipped: bool = True) -> AuditResult:
+def audited(days: int = 8, flipped: bool = True, names: Sequence[str] = NAMES) -> AuditResult:
     """The last of some days: one feature's effect has flipped, one group fades, names try to break the page."""
     rng = np.random.default_rng(0)
-    names = [NASTY, FORMULA, "oil", "water", "speed", "wind"]
     explanations = []
     for day in range(days):
         X = rng.standard_normal((1200, len(names)))
         fading, turned = 1.0 - 0.08 * day, -1.0 if flipped and day == days - 1 else 1.0
         y = X @ np.array([1.5, -1.0, fading, fading, 1.2 * turned, 0.2])
         frame = pd.DataFrame(X, columns=names).assign(y=y, z=X[:, 0] - X[:, 4])
-        groups = {"<i>pair": [NASTY, FORMULA], "cooling": ["oil", "water"]}
+        groups = {"<i>pair": list(names[:2]), "cooling": list(names[2:4])}
         explanations.append(explain(frame, output=["y", "z"], groups=groups))
     return _judged(explanations)
 

@@ -72,6 +72,17 @@ def test_the_group_that_fades_slowly_is_shown_with_its_trend(failed) -> None:
     assert "since 2026-09-08" in remarks["feature speed of y"]
 
 
+def test_all_charts_of_trends_span_the_same_range_of_scores(failed) -> None:
+    (panels,) = of(section(page(failed), "trend"), Panels)
+    ranges = [chart.item["doc"]["roots"][0]["attributes"]["y_range"]["attributes"] for _, _, chart in panels.panels]
+    spans = {round(one["end"] - one["start"], 6) for one in ranges}
+    assert len(ranges) > 2
+    assert len(spans) == 1
+    assert spans.pop() > 0.6  # that of speed, which flipped
+    assert min(one["start"] for one in ranges) >= -0.051
+    assert max(one["end"] for one in ranges) <= 1.051
+
+
 def test_before_and_now_has_a_chart_for_features_and_groups(failed) -> None:
     (_, choice) = section(page(failed), "changes")
     assert [name for name, _ in choice.panels] == ["y", "z"]

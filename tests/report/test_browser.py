@@ -42,6 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "audit": makers.audited(),
         "large": makers.large(),
         "large_audit": makers.large_audit(),
+        "long_names": makers.audited(names=makers.LONG_NAMES),
     }
     return {kind: result.report(folder / f"{kind}.html") for kind, result in results.items()}
 
@@ -164,3 +165,48 @@ def test_a_report_prints_on_a_few_pages(
     printed = browser.open(files[kind]).pdf(tmp_path / "report.pdf").read_bytes()
     pages = printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") + printed.count(b"/Type /Page/")
     assert 2 <= pages <= 12
+
+
+WIDTHS = """Bokeh.documents.flatMap((one) => one.roots()).map((plot) => [plot.inner_width, plot.outer_width])"""
+
+
+def test_long_names_leave_room_for_the_charts_of_a_phone(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["long_names"], 390, 844)
+    sizes = page.run(WIDTHS)
+    assert len(sizes) > 5
+    assert min(inner for inner, _ in sizes) > 95
+    assert max(outer for _, outer in sizes) < 390
+    assert page.run("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_in_tables_can_be_told_apart(browser: driver.Browser, files: dict[str, Path], width: int) -> None:
+    page = browser.open(files["long_names"], width, 844)
+    heads = "[...document.querySelectorAll('#violations tbody th')]"
+    assert page.run(f"{heads}.length") > 1
+    assert page.run(f"{heads}.every((cell) => cell.scrollWidth <= cell.clientWidth)")
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280, 1600])
+def test_charts_fit_on_paper_whatever_the_window(browser: driver.Browser, files: dict[str, Path], width: int) -> None:
+    page = browser.open(files["audit"], width, 600)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    page.call("Emulation.setDeviceMetricsOverride", width=703, height=1000, deviceScaleFactor=1, mobile=False)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    visible = "[...document.querySelectorAll('.chart')].filter((chart) => chart.offsetParent)"
+    boxes = page.run(
+        f"{visible}.map((chart) => [chart, ...chart.children].filter((one) => one.offsetParent)"
+        ".map((one) => one.getBoundingClientRect().toJSON()))"
+    )
+    assert len(boxes) > 5
+    # copies, which take the width of the paper; what Bokeh drew keeps that of the window
+    shown = f"{visible}.flatMap((chart) => [...chart.children]).filter((one) => one.offsetParent)"
+    assert page.run(f"{shown}.every((one) => one.className === 'printed')")
+    for chart, *inside in boxes:
+        assert len(inside) == 1
+        assert chart["right"] <= 703
+        assert inside[0]["right"] <= chart["right"] + 1
+        assert inside[0]["bottom"] <= chart["bottom"] + 1
+        assert inside[0]["width"] > 250
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run("document.querySelectorAll('.printed').length") == 0

@@ -16,9 +16,11 @@ from click.testing import CliRunner
 
 from excir_dask import Explanation, Sweep
 from excir_dask.audit.result import AuditResult
+from excir_dask.cells import cells
 from excir_dask.cli import excir
 from excir_dask.errors import UsageError
 from excir_dask.report import explanation_page, page
+from excir_dask.report.figures import LABEL, labels
 
 
 class Outline(HTMLParser):
@@ -212,6 +214,29 @@ def test_the_command_writes_reports_of_both_kinds(explanation: Explanation, swee
     Explanation.load(tmp_path / "e")
     assert run(excir, ["report", str(tmp_path / "s"), "--out", str(tmp_path / "s.html")]).exit_code == 0
     assert "How few rows" in (tmp_path / "s.html").read_text()
+    failed = run(excir, ["report", "memory://bucket/explanation"])
+    assert (failed.exit_code, "only runs of audits (RESULTS/runs/NAME)" in failed.stderr) == (2, True)
     failed = run(excir, ["report", str(tmp_path)])
     assert failed.exit_code == 3
     assert "none of violations.json, explanation.json, sweep.json" in failed.output
+
+
+NAMES = {
+    "days": [f"customer_account_balance_rolling_mean_over_the_last_{j}_days_normalised" for j in range(30)],
+    "capitals": [
+        f"BALANCE_{a}_OF_THE_YEAR_{b}_IN_EUR" for a in ("PRIVATE", "STATE", "STATED") for b in ("OPEN", "MEAN")
+    ],
+    "no words": ["a" * 60 + str(j) + "b" * 40 for j in range(12)],
+    "wide": [f"温度センサー前左車軸の平均値その{j}番目の値について" for j in range(12)],
+    "one begins with the other": ["x" * length for length in range(1, 60)],
+    "two families": [f"{family}_{'long' * 8}_{j}_{'word' * 8}" for family in ("first", "second") for j in range(5)],
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_names_beside_a_chart_are_short_and_differ(kind):
+    names = [*NAMES[kind], "speed"]
+    found = labels(names)
+    assert len(set(found)) == len(names)
+    assert found[-1] == "speed"
+    assert max(map(cells, found)) <= LABEL

@@ -22,6 +22,27 @@ const charts = (() => {
     holder.dataset.drawn = dark.matches ? "dark" : "light";
   }
 
+  // Elements below one, also those that Bokeh hides from the page's style.
+  const below = (node) => [...node.querySelectorAll("*")].flatMap((one) => [one, ...(one.shadowRoot ? below(one.shadowRoot) : [])]);
+
+  // A copy of every chart as one canvas, which the style scales to the paper: Bokeh's own cannot be drawn again in time.
+  function copy() {
+    discard();
+    for (const holder of drawn.keys()) {
+      const layers = below(holder).filter((one) => one.tagName === "CANVAS" && one.width && one.height);
+      if (!layers.length) continue;
+      const made = document.createElement("canvas");
+      made.className = "printed";
+      made.width = layers[0].width;
+      made.height = layers[0].height;
+      made.style.maxWidth = `${1.4 * layers[0].clientWidth}px`;
+      for (const layer of layers) made.getContext("2d").drawImage(layer, 0, 0, made.width, made.height);
+      holder.append(made);
+    }
+  }
+
+  const discard = () => document.querySelectorAll(".printed").forEach((one) => one.remove());
+
   const all = () => Promise.all([...document.querySelectorAll(".chart")].map(draw));
 
   async function unpack() {
@@ -46,6 +67,8 @@ const charts = (() => {
     }
     await unpack();
     dark.addEventListener("change", all);
+    addEventListener("beforeprint", copy);
+    addEventListener("afterprint", discard);
     await all();
     document.documentElement.dataset.charts = "ready";
   }
