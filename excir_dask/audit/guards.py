@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CHECKS, Check
 from excir_dask.audit.scores import reach
 from excir_dask.explanation import Explanation
+from excir_dask.kernels.agreement import top_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,39 @@ def _risen(
     text = words.risen(name, kind, shares, threshold, error)
     was, now = float(shares[0]), float(shares[1])
     return [Finding(check.name, output, kind, name, "missing", rise, threshold, error, severity, was, now, text)]
+
+
+def constant(
+    now: Explanation, was: Explanation, checks: Mapping[str, Check], k: int, false_alarm: float
+) -> Iterator[Checked]:
+    """Outputs and features that vary in the baseline and not in the window.
+
+    A column that is rarely anything but one value may be so all day: that counts only where the rows that carried the
+    baseline's score would have left some such rows today.
+    """
+    check = checks["became_constant"]
+    of_outputs = set(was.outputs.loc[was.outputs["flag"] == "", "output"])
+    still = [name for name in now.outputs.loc[now.outputs["flag"] == "constant", "output"] if name in of_outputs]
+    yield _constant(check, "outputs", len(of_outputs), still, set(still))
+    best = was.features.groupby("feature").agg(n=("n", "first"), n_eff=("n_eff", "max"), rank=("rank", "min"))
+    today = now.features[now.features["flag"] == "constant"].drop_duplicates("feature").set_index("feature")["n"]
+    both = best.join(today.rename("n_now"), how="inner")
+    expected = both["n_eff"] * both["n_now"] / both["n"].clip(lower=1)
+    both = both[expected > np.log(len(best) / false_alarm)]
+    first = set(both.index[both["rank"] <= top_size(k, len(best))])
+    yield _constant(check, "features", len(best), list(both.sort_values("rank").index), first)
+
+
+def _constant(check: Check, kind: str, compared: int, names: Sequence[str], first: set[str]) -> Checked:
+    findings = []
+    for name in names:
+        severity, _ = check.of(kind, name).severity(2.0 if name in first else 1.0, least=False)
+        if severity != "ok":
+            text = words.constant(kind, name, name in first)
+            findings.append(
+                Finding(check.name, EVERY, kind, name, "varies", None, None, None, severity, 1.0, 0.0, text)
+            )
+    return Checked(check.name, EVERY, kind, compared, float(len(names)), None, tuple(findings))
 
 
 def rows(now: Explanation, was: Explanation | None, checks: Mapping[str, Check]) -> Iterator[Checked]:

@@ -24,7 +24,7 @@ class AuditResult:
 
     explanation: Explanation
     about: Mapping[str, Any]
-    """``run audit model window date baseline baseline_window status finished rows checks``, and by what it was judged:
+    """``run audit model window date baseline baseline_window status finished rows checks notes``, and by what it was judged:
     ``k false_alarm limits``"""
     found: Mapping[str, Any]
     """what violations.json holds"""

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.audit import history
+from excir_dask.audit import history, words
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.config import Config
@@ -24,7 +24,7 @@ from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.limits import described
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.result import AuditResult
-from excir_dask.audit.scores import all_pairs
+from excir_dask.audit.scores import FEW_ROW_GROUPS, all_pairs
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
@@ -44,7 +44,7 @@ class AuditRun:
     """What became of one window."""
 
     about: dict[str, Any]
-    """``run audit model window date baseline status finished rows checks folder``"""
+    """``run audit model window date baseline status finished rows checks notes folder``"""
     violations: list[dict[str, Any]]
     """as in violations.json"""
     hooks: list[dict[str, Any]]
@@ -162,7 +162,7 @@ def judge(
     """
     pairs = all_pairs(now, was, config.false_alarm)
     checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm)
-    run = _about(config, target, against, now, checked)
+    run = {**_about(config, target, against, now, checked), "notes": notes(now, was)}
     result = AuditResult(
         explanation=now,
         about={**run, **_terms(config, was)},
@@ -171,6 +171,14 @@ def judge(
         trend=trends(past, run, now, [one.of for one in ordered(checked)], config.false_alarm),
     )
     return run, result, checked
+
+
+def notes(now: Explanation, was: Explanation | None) -> list[str]:
+    """What a reader of the result must know, whatever was found."""
+    runs = {"the window": now} if was is None else {"the window": now, "the baseline": was}
+    counts = {name: int(run.facts["rows"]["row_groups"]) for name, run in runs.items()}
+    few = {name: count for name, count in counts.items() if count < FEW_ROW_GROUPS}
+    return [words.few_row_groups(few)] if few else []
 
 
 def check_window(config: Config, target: Target) -> None:

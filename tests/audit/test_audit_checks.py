@@ -1,5 +1,7 @@
 """Checks find what changed, and nothing where only noise did."""
 
+from pathlib import Path
+
 import dask
 import numpy as np
 import pandas as pd
@@ -118,7 +120,7 @@ def test_errors_of_groups_are_not_too_small():
     runs = [explained(frame(seed, rows=300)) for seed in range(50)]
     for place, group in enumerate(runs[0].groups["group"]):
         scores = [float(run.groups.set_index("group")["cir"][group]) for run in runs]
-        errors = [group_errors(run.features, run.groups[run.groups["group"] == group])[0][0] for run in runs]
+        errors = [group_errors(run.features, run.groups[run.groups["group"] == group], 0)[0][0] for run in runs]
         assert np.std(scores) < 1.25 * np.mean(errors), (place, group)
 
 
@@ -128,7 +130,10 @@ def test_the_noise_floor_falls_with_the_errors():
     def agree(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.corrcoef(a, b)[0, 1])
 
-    floors = [noise_floor(truth, truth, np.full(10, e), np.full(10, e), 0.01, agree) for e in (0.001, 0.05, 0.2)]
+    floors = [
+        noise_floor(truth, truth, *[np.full(10, e)] * 2, *[np.full(10, 99.0)] * 2, 0.01, agree)
+        for e in (0.001, 0.05, 0.2)
+    ]
     assert floors[0] > floors[1] > floors[2]
 
 
@@ -143,6 +148,61 @@ def test_a_centre_that_jumps_is_no_drift():
     assert centres >= {0.0, 0.5}
     for now in runs[1:]:
         assert not [key for key in found(now, runs[0]) if key[2] == "switch"]
+
+
+def test_a_feature_that_goes_dead_is_found(was):
+    findings = found(explained(frame(2).assign(speed=1.0, humidity=0.0)), was)
+    assert findings["score_shift", "features", "speed"].severity == "fail"
+    assert findings["became_constant", "features", "speed"].severity == "fail"  # it was one of the top
+    assert findings["became_constant", "features", "humidity"].severity == "warn"
+    assert [name for check, _, name in findings if check == "became_constant"] == ["speed", "humidity"]
+    limited = found(explained(frame(2).assign(speed=1.0)), was, {"became_constant": {"features": {"speed": "warn"}}})
+    assert limited["became_constant", "features", "speed"].severity == "warn"
+
+
+def test_an_output_that_goes_dead_is_the_first_reason(was):
+    first = next(iter(found(explained(frame(2).assign(pred=1.0)), was).values()))
+    assert (first.check, first.kind, first.name, first.severity) == ("became_constant", "outputs", "pred", "fail")
+
+
+def test_a_rare_event_that_does_not_happen_is_no_dead_feature():
+    table = frame(1)
+    once = explained(table.assign(alarm=(np.arange(1500) < 3) * 1.0, pred=table["pred"] + 5 * (np.arange(1500) < 3)))
+    assert not [key for key in found(explained(frame(2).assign(alarm=0.0)), once) if key[2] == "alarm"]
+
+
+def alike_days(folder: Path, days: int, files: int) -> list:
+    """Explanations of days on which rows of a file are alike."""
+    rng = np.random.default_rng(files)
+    runs = []
+    for day in range(days):
+        for number in range(files):
+            table = frame(1000 * day + number, rows=60)
+            near = table[NAMES] * 0.7 + rng.standard_normal(len(NAMES)) * 0.7
+            path = folder / str(day) / f"{number}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            near.assign(pred=near.to_numpy() @ WEIGHTS + 0.3 * rng.standard_normal(60)).to_parquet(path)
+        runs.append(explained(folder / str(day)))
+    return runs
+
+
+def failures(runs: list, baseline: int) -> int:
+    others = [run for place, run in enumerate(runs) if place != baseline]
+    return sum(any(one.severity == "fail" for one in found(now, runs[baseline]).values()) for now in others)
+
+
+@pytest.mark.parametrize("files", [4, 8])
+def test_rows_that_are_alike_within_a_few_files_are_no_drift(tmp_path, files):
+    assert failures(alike_days(tmp_path, 4, files), 0) == 0
+
+
+@pytest.mark.slow
+def test_of_days_whose_rows_are_alike_at_most_two_percent_fail(tmp_path):
+    failed = 0
+    for files in (8, 20):
+        (tmp_path / str(files)).mkdir()
+        failed += failures(alike_days(tmp_path / str(files), 26, files), 0)
+    assert failed <= 1
 
 
 @pytest.mark.slow

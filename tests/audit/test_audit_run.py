@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from days import FIRST, frame, write_day
 
 from excir_dask import Explanation
-from excir_dask.audit import history
+from excir_dask.audit import history, words
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.limits import CHECKS
@@ -134,6 +134,12 @@ def test_the_manifest_says_by_what_a_run_was_judged(plant):
     }  # fmt: skip
     assert judged["limits"]["left_top"] == {"warn": None, "fail": 0.0}
     assert judged["limits"]["ndcg_min"] == {"warn": 0.9, "fail": 0.8}
+
+
+def test_few_row_groups_are_told(audited):
+    (note,) = audited.runs[9].to_dict()["notes"]
+    assert "errors assume independent rows: the window has only 1 row group and the baseline has only 1" in note
+    assert f"note: {note}" in words.summary(audited.runs[9].about, audited.runs[9].violations)
 
 
 def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audited):
