@@ -63,7 +63,7 @@ def run_checks(
 def _order(
     now: Explanation, output: str, kind: str, pairs: pd.DataFrame, checks: Mapping[str, Check], k: int, level: float
 ) -> Iterator[Checked]:
-    was, is_now, *noise = (
+    was, is_now, error_was, error_now, degrees_was, degrees_now = (
         pairs[f"{column}_{run}"].to_numpy(dtype=np.float64)
         for column in ("cir", "error", "degrees")
         for run in ("was", "now")
@@ -80,7 +80,7 @@ def _order(
             def simulated(a: Any, b: Any, name: str = name) -> float:
                 return measure(name, a, b, k, by_strength)
 
-            floor = noise_floor(was, is_now, *noise, level, simulated)
+            floor = noise_floor(was, is_now, error_was, error_now, degrees_was, degrees_now, level, simulated)
             if value < floor:
                 text = words.order(name, output, kind, value, threshold, floor)
                 findings = (

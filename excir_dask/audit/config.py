@@ -32,6 +32,13 @@ KEYS = (
     "baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
 )  # fmt: skip
 
+_KINDS: Mapping[str, Any] = {
+    "features": list, "model_columns": list, "max_categories": int, "table_version": int, "target_jaccard": float,
+    "confidence": float, "allow_pickle": bool, "budget": "bytes", "storage_options": dict,
+    "predict_type": ("margin", "probability"), "sampling": ("rows", "row-groups"),
+}  # fmt: skip
+"""what arguments of explain may be that are no texts"""
+
 
 @dataclass(frozen=True)
 class Hooks:
@@ -173,10 +180,36 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     _known("explain.", others, allowed)
     if not isinstance(others.get("storage_options", {}), dict):
         raise UsageError("explain.storage_options is no mapping; give one such as {anon: true}")
+    for name, value in others.items():
+        _typed(f"explain.{name}", _KINDS.get(name, str), value, inspect.signature(explain).parameters[name].default)
     fraction = given.get("fraction", 1.0)
     if fraction != "auto":
         _number("fraction", fraction, 1e-12, 1.0)
     return {**others, "fraction": fraction, "seed": _number("seed", given.get("seed", 0), -(2**63), 2**63, whole=True)}
+
+
+def _typed(where: str, kind: Any, value: Any, default: Any) -> None:
+    """Refuse a value of explain that is of the wrong type; whether it fits the lake is for explain to say."""
+    if value is None and default is None:
+        return
+    if kind is float:
+        _number(where, value, 0.0, 1.0)
+    elif kind is int:
+        _number(where, value, 0, 2**63, whole=True)
+    elif isinstance(kind, tuple) and value not in kind:
+        raise UsageError(f"{where} is {brief(value)}{nearest(str(value), kind)} (one of {', '.join(kind)})")
+    elif kind is list:
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise UsageError(
+                f"{where} is {brief(value)}; give a name or a list of names, in quotes where one is a number"
+            )
+    elif kind is bool and not isinstance(value, bool):
+        raise UsageError(f"{where} is {brief(value)}; say true or false")
+    elif kind == "bytes" and (isinstance(value, bool) or not isinstance(value, int | str)):
+        raise UsageError(f"{where} is {brief(value)}; give a number of bytes, such as 128MB")
+    elif kind is str and not isinstance(value, str):
+        raise UsageError(f"{where} is {brief(value)}; give a text")
 
 
 def _hooks(given: Any) -> Hooks:

@@ -29,7 +29,7 @@ from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below, check_there
-from excir_dask.errors import ExcirError
+from excir_dask.errors import ExcirError, exit_code_of
 from excir_dask.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -121,13 +121,18 @@ def audit(
             run, checked = _made(config, target, store, against, where)
     except LockedError:  # the other run will tell
         raise
-    except (ExcirError, OSError) as error:
+    except Exception as error:
         failed = {"audit": target.series, "window": target.window, "date": target.date, "status": "error"}
-        _tell(config, store, None, {**failed, "error": str(error), "exit_code": getattr(error, "exit_code", 75)})
+        _tell(config, store, None, {**failed, "error": told(error), "exit_code": exit_code_of(error)})
         raise
     found = violations(run, checked)["violations"]
     hooks = _tell(config, store, run["run"], {**run, "violations": found})
     return AuditRun(run, found, hooks)
+
+
+def told(error: Exception) -> str:
+    """An error as hooks and the JSON have it: with its type where nobody foresaw it."""
+    return str(error) if isinstance(error, ExcirError | OSError) else f"{type(error).__name__}: {error}"
 
 
 def _made(

@@ -22,6 +22,12 @@ MOST_DAYS = 3660
 """of a backfill: a wrong year would otherwise start an audit of a lifetime"""
 
 
+class NotThereError(LakeError):
+    """The lake has not this window, perhaps not yet."""
+
+    exit_code = 75
+
+
 @dataclass(frozen=True)
 class Window:
     """A template such as ``date={{ date }}``; fields are date, year, month, day and keys that the user gives."""
@@ -70,7 +76,9 @@ def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | Non
     around = fs.FileSelector(posixpath.dirname(path), allow_not_found=True)
     names = sorted(info.base_name for info in filesystem.get_file_info(around) if info.base_name[:1] not in ("_", "."))
     others = f"the last one there is {names[-1]}" if names else f"there is nothing in {posixpath.dirname(path)} at all"
-    raise LakeError(
+    root = filesystem.get_file_info(filesystem_of(lake, storage_options)[1])
+    kind = LakeError if root.type == fs.FileType.NotFound else NotThereError
+    raise kind(
         f"the lake {public(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
     )
 
