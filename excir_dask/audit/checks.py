@@ -25,6 +25,7 @@ def run_checks(
     checks: Mapping[str, Check],
     k: int = 8,
     false_alarm: float = 0.001,
+    series: str | None = None,
 ) -> list[Checked]:
     """All checks of a run against a baseline (without one, only those that need none).
 
@@ -38,6 +39,8 @@ def run_checks(
         Size of the top.
     false_alarm : float
         Probability that noise alone makes any feature or group exceed its error, for each check.
+    series : str, optional
+        Name of the audit with the keys of its window.
     """
     if was is None:
         return list(guards.rows(now, was, checks))
@@ -46,7 +49,7 @@ def run_checks(
     found += guards.rows(now, was, checks)
     outputs = [name for name in was.outputs["output"] if name in set(now.outputs["output"])]
     found += guards.columns(now, was, checks)
-    found += guards.settings(now, was, checks)
+    found += guards.settings(now, was, checks, series)
     found += guards.output_missing(now, was, checks["missing_rate"], false_alarm)
     for (of_kind, of_output), some in pairs.groupby(["kind", "output"], sort=False):
         kind, output = str(of_kind), str(of_output)

@@ -10,7 +10,7 @@ import numpy as np
 from excir_dask.audit import words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CHECKS, Check
-from excir_dask.audit.scores import reach
+from excir_dask.audit.scores import other_members, reach
 from excir_dask.explanation import Explanation
 from excir_dask.kernels.agreement import top_size
 
@@ -125,19 +125,37 @@ def columns(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> 
             yield Checked(check, EVERY, kind, len(names), float(len(changed)), None, tuple(findings))
 
 
-def settings(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> Iterator[Checked]:
+def settings(
+    now: Explanation, was: Explanation, checks: Mapping[str, Check], series: str | None = None
+) -> Iterator[Checked]:
+    """``series`` is the name of the audit with the keys of its window."""
     one, other = _described(was), _described(now)
-    differ = [name for name in one if one[name] != other[name]]
+    names = [name for name in one if name in other]
+    differ = {name: words.setting(name, one[name], other[name]) for name in names if one[name] != other[name]}
+    for group, (before, after) in other_members(now, was).items():
+        differ[f"group {group}"] = words.members(group, before, after)
+    of_baseline = (was.provenance.get("audit") or {}).get("audit")
+    if series is not None and of_baseline is not None and keys_of(series) != keys_of(of_baseline):
+        differ["window"] = words.series(keys_of(of_baseline), keys_of(series))
     severity, _ = checks["settings"].limits.severity(1.0, least=False)
     findings = [
-        Finding("settings", EVERY, "settings", name, "differs", None, None, None, severity, None, None,
-                words.setting(name, one[name], other[name]))
-        for name in differ
+        Finding("settings", EVERY, "settings", name, "differs", None, None, None, severity, None, None, text)
+        for name, text in differ.items()
         if severity != "ok"
-    ]  # fmt: skip
-    yield Checked("settings", EVERY, "settings", len(one), float(len(differ)), None, tuple(findings))
+    ]
+    yield Checked("settings", EVERY, "settings", len(names), float(len(differ)), None, tuple(findings))
+
+
+def keys_of(series: str) -> str:
+    """Keys of a window other than its date, of which the name of a series consists beside the audit's.
+
+    >>> keys_of("credit,region=eu")
+    'region=eu'
+    """
+    return series.partition(",")[2]
 
 
 def _described(explanation: Explanation) -> dict[str, Any]:
     settings, model = explanation.facts["settings"], explanation.provenance.get("model") or {}
-    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256")}
+    outputs = {f"output {name}": column for name, column in settings["outputs"].items()}
+    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256"), **outputs}

@@ -130,10 +130,31 @@ def together(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> 
     return np.divide((one + other) ** 2, below, out=np.full(np.shape(below), _SURE), where=np.asarray(below) > 0)
 
 
+def members(explanation: Explanation) -> dict[str, list[str]]:
+    """Members of each group; they are the same for every output."""
+    groups = explanation.groups.drop_duplicates("group")
+    return {str(name): list(inside) for name, inside in zip(groups["group"], groups["members"], strict=True)}
+
+
+def other_members(now: Explanation, was: Explanation) -> dict[str, tuple[list[str], list[str]]]:
+    """Groups of both runs that are not of the same features, with the baseline's members and those of now.
+
+    Categories of a column come and go, so the group that they are by themselves is the same one all the same.
+    """
+    one, other = members(was), members(now)
+    return {
+        name: (one[name], other[name])
+        for name in one
+        if name in other
+        and set(one[name]) != set(other[name])
+        and not all(member.startswith(f"{name}=") for member in (*one[name], *other[name]))
+    }
+
+
 def all_pairs(now: Explanation, was: Explanation | None, false_alarm: float) -> pd.DataFrame:
     """What both runs have, for every output and kind, with the ``reach`` that a shift must exceed to count.
 
-    Without a baseline there is nothing.
+    Without a baseline there is nothing. A group that has other members is another group, and is not compared.
     """
     import pandas as pd
 
@@ -146,6 +167,7 @@ def all_pairs(now: Explanation, was: Explanation | None, false_alarm: float) -> 
         for output in outputs
     ]
     found = pd.concat(tables, ignore_index=True)
+    found = found[(found["kind"] != "groups") | ~found["name"].isin(list(other_members(now, was)))]
     comparisons = found.groupby("kind")["name"].transform("size").to_numpy()
     return found.assign(reach=limit(found["degrees"], false_alarm, comparisons) * found["error"])[list(PAIRED)]
 

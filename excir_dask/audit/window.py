@@ -48,9 +48,7 @@ class Window:
         >>> Window("region={{ region }}/date={{ date }}").fill(date(2026, 9, 1), {"region": "eu"})
         'region=eu/date=2026-09-01'
         """
-        known = dict(keys)
-        if day is not None:
-            known |= {"date": day.isoformat(), "year": f"{day:%Y}", "month": f"{day:%m}", "day": f"{day:%d}"}
+        known = values(day, keys)
         for key in keys:
             if key in _DATE or key not in self.fields:
                 raise UsageError(
@@ -65,7 +63,24 @@ class Window:
             value = known[field]
             if not value or value in (".", "..") or "/" in value:
                 raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")
-        return _FIELD.sub(lambda match: known[match.group(1)], self.template)
+        return fill(self.template, known)
+
+
+def values(day: date | None, keys: Mapping[str, str]) -> dict[str, str]:
+    """What fields of a template stand for."""
+    found = dict(keys)
+    if day is not None:
+        found |= {"date": day.isoformat(), "year": f"{day:%Y}", "month": f"{day:%m}", "day": f"{day:%d}"}
+    return found
+
+
+def fill(template: str, known: Mapping[str, str]) -> str:
+    """A template with its fields filled in, all of which are known.
+
+    >>> fill("prod-{{ region }}", {"region": "eu"})
+    'prod-eu'
+    """
+    return _FIELD.sub(lambda match: known[match.group(1)], template)
 
 
 def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | None = None) -> None:

@@ -59,6 +59,28 @@ def setting(name: str, was: Any, now: Any) -> str:
     return f"{name} was {was} in the baseline and is {now}; scores may differ for that reason alone"
 
 
+def members(group: str, was: Sequence[str], now: Sequence[str]) -> str:
+    """Which members a group lost and gained."""
+    gone, new = (
+        ", ".join(name for name in one if name not in other) or "none" for one, other in ((was, now), (now, was))
+    )
+    return f"group '{group}' has other members (gone: {gone}; new: {new}), so that it is not compared"
+
+
+def series(was: str, now: str) -> str:
+    return (
+        f"the baseline is of {was or 'a window without keys'}, this window of {now or 'one without keys'}; "
+        "a baseline for each: name it with the keys, such as  prod-{{ region }}"
+    )
+
+
+def without_members(missing: Mapping[str, Sequence[str]]) -> list[str]:
+    """Notes on groups whose members the window has not."""
+    return [
+        f"group '{group}' is scored without {', '.join(names)}: no such feature" for group, names in missing.items()
+    ]
+
+
 def few_row_groups(row_groups: Mapping[str, int]) -> str:
     """Said where likeness of rows cannot be seen, or not well.
 

@@ -110,6 +110,19 @@ def test_other_settings_are_told(was):
     assert ("settings", "settings", "centering") in found(explained(frame(1), centering="mean"), was)
 
 
+def test_a_group_with_other_members_is_told_and_not_compared(was):
+    now = was.regroup({**GROUPS, "cooling": ["oil", "speed"]})
+    assert found(now, was)["settings", "settings", "group cooling"].severity == "warn"
+    assert "cooling" not in set(all_pairs(now, was, 0.001).query("kind == 'groups'")["name"])
+    assert "cooling" in set(all_pairs(was, was, 0.001).query("kind == 'groups'")["name"])
+
+
+def test_another_column_under_the_name_of_an_output_is_told():
+    table = frame(1).assign(other=frame(1)["pred"])
+    one, other = (explained(table, output={"score": column}, features=NAMES) for column in ("pred", "other"))
+    assert set(found(other, one)) == {("settings", "settings", "output score")}
+
+
 def test_without_a_baseline_only_guards_are_checked(was):
     checked = run_checks(was, None, all_pairs(was, None, 0.001), read_checks({"rows_min": {"fail": 10_000}}))
     assert [(one.check, one.severity) for one in checked] == [("rows_min", "fail")]

@@ -45,6 +45,9 @@ DAY = date(2026, 9, 1)
         ("explain: {predict_type: foo}", "explain.predict_type is 'foo'"),
         ("explain: {allow_pickle: 1}", "explain.allow_pickle is 1"),
         ("explain: {budget: [1]}", "explain.budget is [1]"),
+        ("baseline: 'prod-{{ region }}'", "the field 'region', which the window has not"),
+        ("require_baseline: true", "no baseline is named"),
+        ("require_baseline: 1", "say true or false"),
         ("explain: {out: result}", "no setting 'explain.out'"),
         ("explain: {checkpoint: states}", "no setting 'explain.checkpoint'"),
     ],
@@ -64,7 +67,7 @@ def test_a_wrong_setting_is_named(plant, line, message):
 def test_paths_begin_at_the_configurations_folder(plant):
     found = read_config(plant / "audit.yaml")
     assert (found.lake, found.results) == (str(plant / "lake"), str(plant / "audits"))
-    assert found.model_name == "pred"
+    assert found.model_name == "plant"
 
 
 def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():

@@ -233,6 +233,46 @@ def test_keys_make_series_of_their_own(plant):
     assert done.about["window"] == "region=eu/date=2026-09-01"
 
 
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_baseline_may_be_one_for_each_key_and_one_of_another_is_told(plant):
+    path = plant / "audit.yaml"
+    base = path.read_text().replace("date={{", "region={{ region }}/date={{")
+    for region in ("eu", "us"):
+        write_day(plant / "lake" / f"region={region}", 1, frame(1))
+    path.write_text(base + "baseline: 'prod-{{ region }}'\n")
+    config = read_config(path)
+    runs = {region: audit(config, FIRST, {"region": region}, baseline=False).about["run"] for region in ("eu", "us")}
+    for region, run in runs.items():
+        set_baseline(open_store(config.results), f"prod-{region}", run)
+    for region, run in runs.items():
+        again = audit(config, FIRST, {"region": region})
+        assert (again.about["baseline"], again.violations) == (run, [])
+    path.write_text(base + "baseline: prod-eu\n")
+    (told,) = audit(read_config(path), FIRST, {"region": "us"}).violations
+    assert (told["constraint_check_type"], told["feature_name"], told["severity"]) == ("settings", "window", "warn")
+    assert "region=eu" in told["description"]
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_baseline_can_be_required(plant):
+    config = configured(plant, "baseline: previous\nrequire_baseline: true\n")
+    with pytest.raises(UsageError, match="require_baseline is true"):
+        audit(config, FIRST)
+    first = audit(config, FIRST, baseline=False)
+    assert audit(config, date(2026, 9, 2)).about["baseline"] == first.about["run"]
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_column_of_a_group_that_is_gone_is_a_finding(plant):
+    write_day(plant / "lake", 2, frame(2).drop(columns=["oil", "rpm", "torque"]))
+    config = configured(plant, "baseline: previous\n")
+    audit(config, FIRST)
+    second = audit(config, date(2026, 9, 2))
+    gone = {one["feature_name"] for one in second.violations if one["constraint_check_type"] == "columns_gone"}
+    assert gone == {"oil", "rpm", "torque", "engine"}
+    assert "group 'cooling' is scored without oil: no such feature" in second.about["notes"]
+
+
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_a_cluster_gives_the_same_bytes(plant):

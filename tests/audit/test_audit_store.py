@@ -114,7 +114,7 @@ def test_results_can_be_on_any_filesystem(plant):
     assert store.runs() == [run]
     assert store.load(run).top(1)["feature"].tolist() == ["rpm"]
     assert history.runs(store)["run"].tolist() == [run]
-    assert history.previous(store, "plant", "pred", "2026-09-02") == run
+    assert history.previous(store, "plant", "plant", "2026-09-02") == run
     store.delete("runs", run, "manifest.json")
     assert store.runs() == []  # a run without its manifest was never finished
 
