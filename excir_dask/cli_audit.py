@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
 from excir_dask.cli_running import running
 from excir_dask.cli_types import FilePath
-from excir_dask.errors import MISTAKE, ExcirError, UsageError, exit_code_of
+from excir_dask.errors import MISTAKE, ExcirError, UsageError, exit_code_of, nearest
 
 if TYPE_CHECKING:
     from datetime import date
@@ -28,6 +29,9 @@ class AuditGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
+            meant = nearest(args[0], self.commands)
+            if meant and not os.path.exists(args[0]):
+                raise UsageError(f"'{args[0]}' is neither a command of excir audit nor a file{meant}")
             args = ["run", *args]
         return super().resolve_command(ctx, args)
 
@@ -159,15 +163,22 @@ def validate(
     storage_options: dict[str, Any] | None, table_version: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Check CONFIG, and all it names, without running it: only footers of the lake are read."""
+    from excir_dask.audit.baseline import NoBaselineError
     from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.validate import validate as problems_of
 
     asked = with_options(read_config(config), storage_options, table_version)
-    problems = problems_of(asked, next(iter(_days(asked, day, None))), dict(keys))
+    found = problems_of(asked, next(iter(_days(asked, day, None))), dict(keys))
+    # a baseline is a run, so that the first time there is none: nothing is wrong with the configuration
+    warnings = [one for one in found if isinstance(one, NoBaselineError)]
+    problems = [one for one in found if one not in warnings]
     code = problems[0].exit_code if problems else 0
     if as_json:
-        click.echo(json.dumps({"audit": asked.name, "exit_code": code, "problems": [str(one) for one in problems]}))
+        texts = {"problems": [str(one) for one in problems], "warnings": [str(one) for one in warnings]}
+        click.echo(json.dumps({"audit": asked.name, "exit_code": code, **texts}))
     else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
         for problem in problems:
             click.echo(f"excir: {problem}", err=True)
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -224,7 +235,6 @@ def history(
     """Runs of RESULTS (a folder or a configuration), or the trend of a feature or group."""
     from excir_dask.audit import history as kept
     from excir_dask.audit.trend import plot_trend, runs_text, trend_text
-    from excir_dask.errors import nearest
     from excir_dask.tables import records
 
     store = _store(results)
@@ -275,9 +285,9 @@ def _days(config: Config, day: str | None, backfill: tuple[str, str] | None) -> 
     from excir_dask.audit.window import days, read_date
 
     if config.window is None or not config.window.dated:
-        if backfill or day:
+        if backfill or (day and config.window is not None):
             raise UsageError("a date is given, but the configuration's window has no {{ date }}; leave one out")
-        return [None]
+        return [None if day is None else read_date(day)]  # of the whole lake: the day it is audited for
     if backfill and day:
         raise UsageError("--date and --backfill are both given; ask for one of them")
     if backfill:

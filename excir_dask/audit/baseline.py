@@ -16,6 +16,10 @@ from excir_dask.errors import LakeError, UsageError, nearest
 FOLDER = "baselines"
 
 
+class NoBaselineError(UsageError):
+    """A baseline that was not set yet."""
+
+
 def set_baseline(store: Store, name: str, run: str) -> dict[str, Any]:
     """Point a name at a run; what it pointed at before is part of the record."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name == PREVIOUS:
@@ -43,7 +47,7 @@ def resolve(store: Store, name: str | None, audit: str, model: str, date: str | 
     record = _read(store, name)
     if record is None:
         known = [one["name"] for one in baselines(store)]
-        raise UsageError(
+        raise NoBaselineError(
             f"{store.name} has no baseline '{name}'{nearest(name, known)}; "
             f"run once with --no-baseline, then: excir audit baseline set {name} {below(store.name, RUNS, 'RUN')}"
         )

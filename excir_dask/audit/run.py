@@ -31,7 +31,7 @@ from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below, check_there, fill, values
 from excir_dask.errors import ExcirError, UsageError, exit_code_of
 from excir_dask.explanation import Explanation
-from excir_dask.grouping import read_groups
+from excir_dask.grouping import Groups, read_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +117,7 @@ def audit(
     try:
         store.check_writable()
         with locked(store, target.series):
+            store.sweep()
             history.mend(store, config.model_name, target.series)
             against = _against(config, store, target) if baseline else None
             where = {"scheduler": scheduler, "cluster": cluster, "progress": progress}
@@ -155,9 +156,9 @@ def _made(
 
     was = None if against is None else store.load(against)
     check_window(config, target)
-    now, lacking = grouped(
-        explain(target.lake, **{**asked(config), "groups": None}, **config.arguments, **where), config.groups
-    )
+    given = {} if config.groups is None else read_groups(config.groups)
+    now = explain(target.lake, **{**asked(config), "groups": None}, **config.arguments, **where)
+    now, lacking = grouped(now, given)
     past = history.recent(store, config.model_name, target.series, target.date, PAST)
     run, result, checked = judge(config, target, now, was, against, past, words.without_members(lacking))
     with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
@@ -194,13 +195,12 @@ def judge(
     return run, result, checked
 
 
-def grouped(now: Explanation, file: str | None) -> tuple[Explanation, dict[str, list[str]]]:
-    """The explanation with the groups of a file, and the members that it has not: a column that is gone is no reason
-    to stop. A group without any member is left out."""
-    if file is None:
-        return now, {}
+def grouped(now: Explanation, given: Groups) -> tuple[Explanation, Groups]:
+    """The explanation with groups, and members that it has not: a column that is gone is no reason to stop.
+
+    A group without any member is left out.
+    """
     known = set(now.features["feature"])
-    given = read_groups(file)
     lacking = {name: [one for one in inside if one not in known] for name, inside in given.items()}
     there = {name: [one for one in inside if one in known] for name, inside in given.items()}
     natural = {name: inside for name, inside in members(now).items() if name not in given}

@@ -132,6 +132,30 @@ def test_validate_says_what_is_wrong(plant):
     assert (code, len(found["problems"])) == (75, 1)
 
 
+def test_a_baseline_that_is_not_set_yet_is_a_warning(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text() + "baseline: production\n")
+    code, found = last("validate", config, "--date", "2026-09-01", "--json")
+    assert (code, found["problems"], len(found["warnings"])) == (0, [], 1)
+    done = CliRunner().invoke(excir, ["audit", "validate", str(config), "--date", "2026-09-01"])
+    assert (done.exit_code, done.stdout) == (0, f"{config} is fine\n")
+    assert done.stderr.startswith("warning: ")
+
+
+def test_a_mistyped_command_is_told(plant):
+    done = CliRunner().invoke(excir, ["audit", "validte", str(plant / "audit.yaml")])
+    assert done.exit_code == 2
+    assert "did you mean 'validate'" in done.stderr
+
+
+def test_a_date_says_for_which_day_a_whole_lake_is_audited(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text().replace("window: date={{ date }}\n", ""))
+    code, found = last(config, "--date", "2026-09-05")
+    assert (code, found["runs"][0]["date"], found["runs"][0]["window"]) == (0, "2026-09-05", None)
+    assert last(config, "--backfill", "2026-09-01", "2026-09-02")[0] == 2
+
+
 def test_the_job_ends_with_the_codes_of_the_command(plant):
     done = subprocess.run(
         [sys.executable, JOBS / "audit.py", plant / "audit.yaml", "--date", "2030-01-01", "--json"],

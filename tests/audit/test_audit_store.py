@@ -15,7 +15,7 @@ from excir_dask.audit import history, lock
 from excir_dask.audit.config import read_config
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
-from excir_dask.audit.store import open_store, split_run
+from excir_dask.audit.store import LEFT, open_store, split_run
 from excir_dask.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
@@ -93,6 +93,16 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
     assert last.status == "ok"
     assert len(killed) == (at == "history")
     assert set(history.runs(store)["run"]) == {kept, last.about["run"], *killed}
+
+
+def test_what_a_killed_run_left_is_removed_when_it_is_old(plant):
+    for name, age in (("old", 2 * LEFT), ("young", 60)):
+        folder = plant / "audits" / "runs" / f".{name}-x1"
+        folder.mkdir(parents=True)
+        (folder / "explanation.json").write_text("{")
+        os.utime(folder, (time.time() - age,) * 2)
+    audit(read_config(plant / "audit.yaml"), FIRST)
+    assert [path.name for path in (plant / "audits" / "runs").glob(".*")] == [".young-x1"]
 
 
 def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):
