@@ -204,9 +204,8 @@ def failures(runs: list, baseline: int) -> int:
     return sum(any(one.severity == "fail" for one in found(now, runs[baseline]).values()) for now in others)
 
 
-@pytest.mark.parametrize("files", [4, 8])
-def test_rows_that_are_alike_within_a_few_files_are_no_drift(tmp_path, files):
-    assert failures(alike_days(tmp_path, 4, files), 0) == 0
+def test_rows_that_are_alike_within_a_few_files_are_no_drift(tmp_path):
+    assert failures(alike_days(tmp_path, 4, 4), 0) == 0
 
 
 @pytest.mark.slow

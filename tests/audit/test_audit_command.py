@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 from days import frame, write_day
 
+from excir_dask.audit import run as audits
 from excir_dask.audit.lock import locked
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
-from excir_dask.errors import ExcirError
+from excir_dask.errors import ExcirError, ModelError
 
 JOBS = Path(__file__).parents[2] / "jobs"
 pytestmark = pytest.mark.usefixtures("synchronous")
@@ -69,8 +70,14 @@ def test_a_backfill_goes_on_after_a_bad_day(plant):
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
 
 
-def test_a_backfill_ends_with_what_running_again_does_not_help(plant):
-    write_day(plant / "lake", 2, frame(2).drop(columns="pred"))
+def test_a_backfill_ends_with_what_running_again_does_not_help(plant, monkeypatch):
+    def audited(config, day, *more, **options):
+        if day.day == 2:
+            raise ModelError("the model does not fit")
+        return real(config, day, *more, **options)
+
+    real = audits.audit
+    monkeypatch.setattr(audits, "audit", audited)
     write_day(plant / "lake", 4, frame(4))
     code, lines = run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
     assert (code, lines[-2]) == (3, "4 windows: 2 ok, 2 error")
