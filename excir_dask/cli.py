@@ -19,7 +19,7 @@ from excir_dask.cli_report import report
 from excir_dask.cli_training import train
 from excir_dask.cli_transfer import compare, sweep
 from excir_dask.cli_types import FilePath
-from excir_dask.errors import ExcirError
+from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
 from excir_dask.version import __version__
 
 STOPPED = 130
@@ -27,14 +27,6 @@ STOPPED = 130
 
 TERMINATED = 143
 """exit code after SIGTERM, by which queues, Kubernetes and systemd end a job"""
-
-WRONG_USAGE = 2
-TRY_AGAIN = 75
-
-WRONG_PLACES = {
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
-}  # fmt: skip
-"""what the system says of a path that will be as wrong the next time; lakes have errors of their own"""
 
 
 class Terminated(KeyboardInterrupt):
@@ -60,8 +52,11 @@ class Excir(click.Group):
                 raise
             if error.errno in WRONG_PLACES:
                 problem = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
-                _end(ctx, f"excir: {problem}; choose another place, or change what may be done there", WRONG_USAGE)
-            _end(ctx, f"excir: {error}", TRY_AGAIN)  # a disk that is full while results are saved, for instance
+                message = f"excir: {problem}; choose another place, or change what may be done there"
+                _end(ctx, message, exit_code_of(error))
+            _end(
+                ctx, f"excir: {error}", exit_code_of(error)
+            )  # a disk that is full while results are saved, for instance
 
 
 @contextmanager
@@ -105,9 +100,9 @@ def excir() -> None:
     excir report result/                         a saved result as one page for a browser
 
     \b
-    Exit codes: 0 done; 1 a check of an audit failed, or a mistake of this program; 2 wrong options;
-    3 the lake or the model cannot be used as asked; 75 try again later; 130 stopped by Ctrl-C;
-    143 stopped by SIGTERM.
+    Exit codes: 0 done; 1 a check of an audit failed, or a mistake of this program (in an audit that is 70);
+    2 wrong options; 3 the lake or the model cannot be used as asked; 75 try again later;
+    130 stopped by Ctrl-C; 143 stopped by SIGTERM.
     Completion of options in bash (zsh and fish alike): eval "$(_EXCIR_COMPLETE=bash_source excir)"
     """
 

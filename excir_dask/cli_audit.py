@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from excir_dask.cli_lake import lake_options
 from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
 from excir_dask.cli_running import running
 from excir_dask.cli_types import FilePath
-from excir_dask.errors import ExcirError, LakeError, UsageError
+from excir_dask.errors import MISTAKE, ExcirError, UsageError, exit_code_of, nearest
 
 if TYPE_CHECKING:
     from datetime import date
@@ -27,8 +29,21 @@ class AuditGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
+            meant = nearest(args[0], self.commands)
+            if meant and not os.path.exists(args[0]):
+                raise UsageError(f"'{args[0]}' is neither a command of excir audit nor a file{meant}")
             args = ["run", *args]
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """1 means that a check failed, so an error that nobody foresaw has a code of its own."""
+        try:
+            return super().invoke(ctx)
+        except (ExcirError, OSError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception:
+            traceback.print_exc()
+            ctx.exit(MISTAKE)
 
 
 class Key(click.ParamType):
@@ -61,8 +76,8 @@ def audit() -> None:
     excir audit history audits/ --feature rpm --plot rpm.png
     excir audit compare audits/runs/A audits/runs/B
 
-    Exits with 0 (done), 1 (a check failed), 2 (configuration), 3 (lake or model) or 75 (try again later). The last
-    line of standard output is JSON, unless it is a terminal.
+    Exits with 0 (done), 1 (a check failed), 2 (configuration), 3 (lake or model), 70 (a mistake of this program) or 75
+    (try again later). The last line of standard output is JSON, unless it is a terminal.
     """
 
 
@@ -92,8 +107,11 @@ def run(
     from excir_dask.audit import words
     from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.run import audit as run_audit
+    from excir_dask.audit.run import told
+    from excir_dask.audit.window import NotThereError
 
     done: list[dict[str, Any]] = []
+    codes: list[int] = []
     name, code = config, 0
     try:
         asked = with_options(read_config(config), storage_options, table_version)
@@ -105,23 +123,26 @@ def run(
             for one in days:
                 try:
                     found = run_audit(asked, one, dict(keys), baseline=not no_baseline, **where)
-                except LakeError as error:
-                    if not backfill or error.exit_code != 3:
+                except ExcirError as error:
+                    of_day = error.exit_code == 3 or isinstance(error, NotThereError)
+                    if not (backfill and of_day):
                         raise
                     # one bad day of many: the others are audited all the same, and the exit code tells
                     click.echo(f"excir: {one}: {error}", err=True)
                     done.append({"date": str(one), "status": "error", "error": str(error)})
+                    codes.append(error.exit_code)
                     continue
                 done.append(found.to_dict())
                 if not as_json:
                     click.echo(words.summary(found.about, found.violations))
-    except (ExcirError, OSError) as error:  # the group says what it is and ends with the code
-        _say(as_json, name, "error", getattr(error, "exit_code", 75), done, str(error))
+    except Exception as error:  # the groups say what it is and end with the code
+        if not isinstance(error, click.ClickException):
+            _say(as_json, name, "error", exit_code_of(error), done, told(error))
         raise
     status = next((level for level in ("error", "fail", "warn") if any(one["status"] == level for one in done)), "ok")
     failing = {"fail": ("fail",), "warn": ("fail", "warn"), "never": ()}[fail_on]
-    if any(one["status"] == "error" for one in done):
-        code = 3
+    if codes:
+        code = min(codes)  # what running again does not help before what it may
     elif any(one["status"] in failing for one in done):
         code = 1
     if backfill and not as_json:
@@ -142,15 +163,22 @@ def validate(
     storage_options: dict[str, Any] | None, table_version: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Check CONFIG, and all it names, without running it: only footers of the lake are read."""
+    from excir_dask.audit.baseline import NoBaselineError
     from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.validate import validate as problems_of
 
     asked = with_options(read_config(config), storage_options, table_version)
-    problems = problems_of(asked, next(iter(_days(asked, day, None))), dict(keys))
+    found = problems_of(asked, next(iter(_days(asked, day, None))), dict(keys))
+    # a baseline is a run, so that the first time there is none: nothing is wrong with the configuration
+    warnings = [one for one in found if isinstance(one, NoBaselineError)]
+    problems = [one for one in found if one not in warnings]
     code = problems[0].exit_code if problems else 0
     if as_json:
-        click.echo(json.dumps({"audit": asked.name, "exit_code": code, "problems": [str(one) for one in problems]}))
+        texts = {"problems": [str(one) for one in problems], "warnings": [str(one) for one in warnings]}
+        click.echo(json.dumps({"audit": asked.name, "exit_code": code, **texts}))
     else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
         for problem in problems:
             click.echo(f"excir: {problem}", err=True)
         count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
@@ -261,9 +289,9 @@ def _days(config: Config, day: str | None, backfill: tuple[str, str] | None) -> 
     from excir_dask.audit.window import days, read_date
 
     if config.window is None or not config.window.dated:
-        if backfill or day:
+        if backfill or (day and config.window is not None):
             raise UsageError("a date is given, but the configuration's window has no {{ date }}; leave one out")
-        return [None]
+        return [None if day is None else read_date(day)]  # of the whole lake: the day it is audited for
     if backfill and day:
         raise UsageError("--date and --backfill are both given; ask for one of them")
     if backfill:

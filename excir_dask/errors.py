@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+
+WRONG_PLACES = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
+}  # fmt: skip
+"""what the system says of a path that will be as wrong the next time; lakes have errors of their own"""
+
+MISTAKE = 70
+"""exit code after an error that nobody foresaw: a mistake of this program"""
 
 
 class ExcirError(Exception):
@@ -54,6 +63,19 @@ class ClusterError(ExcirError):
     """The cluster cannot be reached, was lost or has stopped making progress; try again later."""
 
     exit_code = 75
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The code that a command ends with.
+
+    >>> exit_code_of(PermissionError(13, "no")), exit_code_of(OSError(28, "disk full")), exit_code_of(KeyError("a"))
+    (2, 75, 70)
+    """
+    if isinstance(error, ExcirError):
+        return error.exit_code
+    if isinstance(error, OSError):
+        return 2 if error.errno in WRONG_PLACES else 75
+    return MISTAKE
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

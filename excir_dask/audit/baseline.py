@@ -11,9 +11,13 @@ from excir_dask.audit import history
 from excir_dask.audit.config import PREVIOUS
 from excir_dask.audit.store import RUNS, Store
 from excir_dask.audit.window import below
-from excir_dask.errors import UsageError, nearest
+from excir_dask.errors import LakeError, UsageError, nearest
 
 FOLDER = "baselines"
+
+
+class NoBaselineError(UsageError):
+    """A baseline that was not set yet."""
 
 
 def set_baseline(store: Store, name: str, run: str) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def resolve(store: Store, name: str | None, audit: str, model: str, date: str | 
     record = _read(store, name)
     if record is None:
         known = [one["name"] for one in baselines(store)]
-        raise UsageError(
+        raise NoBaselineError(
             f"{store.name} has no baseline '{name}'{nearest(name, known)}; "
             f"run once with --no-baseline, then: excir audit baseline set {name} {below(store.name, RUNS, 'RUN')}"
         )
@@ -52,4 +56,13 @@ def resolve(store: Store, name: str | None, audit: str, model: str, date: str | 
 
 def _read(store: Store, name: str) -> dict[str, Any] | None:
     data = store.get(FOLDER, f"{name}.json")
-    return None if data is None else dict(json.loads(data))
+    if data is None:
+        return None
+    try:
+        record = dict(json.loads(data))
+        return {"name": name, "run": str(record["run"]), "set": str(record["set"]), "past": list(record["past"])}
+    except (ValueError, TypeError, KeyError) as error:
+        raise LakeError(
+            f"{below(store.name, FOLDER, name + '.json')} does not hold a baseline ({type(error).__name__}: {error}); "
+            f"remove it, and set '{name}' again"
+        ) from None

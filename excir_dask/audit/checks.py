@@ -25,6 +25,7 @@ def run_checks(
     checks: Mapping[str, Check],
     k: int = 8,
     false_alarm: float = 0.001,
+    series: str | None = None,
 ) -> list[Checked]:
     """All checks of a run against a baseline (without one, only those that need none).
 
@@ -38,13 +39,17 @@ def run_checks(
         Size of the top.
     false_alarm : float
         Probability that noise alone makes any feature or group exceed its error, for each check.
+    series : str, optional
+        Name of the audit with the keys of its window.
     """
-    found = list(guards.rows(now, was, checks))
     if was is None:
-        return found
+        return list(guards.rows(now, was, checks))
+    # what is constant comes first, because it is the reason of much else
+    found = list(guards.constant(now, was, checks, k, false_alarm))
+    found += guards.rows(now, was, checks)
     outputs = [name for name in was.outputs["output"] if name in set(now.outputs["output"])]
     found += guards.columns(now, was, checks)
-    found += guards.settings(now, was, checks)
+    found += guards.settings(now, was, checks, series)
     found += guards.output_missing(now, was, checks["missing_rate"], false_alarm)
     for (of_kind, of_output), some in pairs.groupby(["kind", "output"], sort=False):
         kind, output = str(of_kind), str(of_output)
@@ -61,8 +66,10 @@ def run_checks(
 def _order(
     now: Explanation, output: str, kind: str, pairs: pd.DataFrame, checks: Mapping[str, Check], k: int, level: float
 ) -> Iterator[Checked]:
-    was, is_now, error_was, error_now = (
-        pairs[column].to_numpy(dtype=np.float64) for column in ("cir_was", "cir_now", "error_was", "error_now")
+    was, is_now, error_was, error_now, degrees_was, degrees_now = (
+        pairs[f"{column}_{run}"].to_numpy(dtype=np.float64)
+        for column in ("cir", "error", "degrees")
+        for run in ("was", "now")
     )
     by_strength = now.facts["settings"]["rank_by"] == "strength"
     if len(pairs) < 2:  # one name has only one order
@@ -76,7 +83,7 @@ def _order(
             def simulated(a: Any, b: Any, name: str = name) -> float:
                 return measure(name, a, b, k, by_strength)
 
-            floor = noise_floor(was, is_now, error_was, error_now, level, simulated)
+            floor = noise_floor(was, is_now, error_was, error_now, degrees_was, degrees_now, level, simulated)
             if value < floor:
                 text = words.order(name, output, kind, value, threshold, floor)
                 findings = (

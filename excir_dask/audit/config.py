@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from excir_dask.audit.limits import Check, read_checks
-from excir_dask.audit.window import Window
+from excir_dask.audit.window import Window, fill
 from excir_dask.errors import UsageError, nearest
 from excir_dask.textfile import brief, read_text_file
 
@@ -29,8 +29,15 @@ _OWN = (
 """arguments of explain that an audit has settings of its own for, or gives itself"""
 KEYS = (
     "name", "lake", "window", "output", "model", "model_name", "groups", "fraction", "seed", "k", "false_alarm",
-    "baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
+    "baseline", "require_baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
 )  # fmt: skip
+
+_KINDS: Mapping[str, Any] = {
+    "features": list, "model_columns": list, "max_categories": int, "table_version": int, "target_jaccard": float,
+    "confidence": float, "allow_pickle": bool, "budget": "bytes", "storage_options": dict,
+    "predict_type": ("margin", "probability"), "sampling": ("rows", "row-groups"),
+}  # fmt: skip
+"""what arguments of explain may be that are no texts"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,9 @@ class Config:
     """probability that noise makes any name of a check exceed its error; small, because a baseline stays: at 0.01 the
     unluckiest of 90 baselines failed 11% of days without drift, at 0.001 it failed 2%"""
     baseline: str | None = None
+    """its name, which may have keys of the window in it"""
+    require_baseline: bool = False
+    """having nothing to compare with is an error"""
     checks: Mapping[str, Check] = field(default_factory=dict)
     hooks: Hooks = Hooks()
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -130,11 +140,12 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         window=None if window is None else Window(window.strip("/")),
         output=output,
         model=None if model is None else _placed(model, base),
-        model_name=_name("model_name", given.get("model_name") or (Path(model).stem if model else _joined(output))),
+        model_name=_name("model_name", given.get("model_name") or given.get("name", source.stem)),
         groups=None if groups is None else _placed(groups, base),
         k=_number("k", given.get("k", 8), 1, 10**6, whole=True),
         false_alarm=_number("false_alarm", given.get("false_alarm", 0.001), 1e-9, 0.5),
-        baseline=None if given.get("baseline") is None else _name("baseline", given["baseline"]),
+        baseline=_baseline(given, None if window is None else Window(window.strip("/"))),
+        require_baseline=_required(given),
         checks=read_checks(given.get("checks")),
         hooks=_hooks(given.get("hooks")),
         arguments=_arguments(given),
@@ -142,6 +153,29 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         cluster=None if cluster is None else _placed(cluster, base),
         results_options=_results_options(given),
     )
+
+
+def _baseline(given: Mapping[str, Any], window: Window | None) -> str | None:
+    """A name, in which fields of the window may stand."""
+    name = given.get("baseline")
+    if name is None:
+        return None
+    fields = Window(name).fields if isinstance(name, str) else ()
+    known = () if window is None else window.fields
+    for field_ in fields:
+        if field_ not in known:
+            raise UsageError(f"baseline names the field '{field_}', which the window has not{nearest(field_, known)}")
+    _name("baseline", fill(name, dict.fromkeys(fields, "x")) if fields else name)
+    return str(name)
+
+
+def _required(given: Mapping[str, Any]) -> bool:
+    value = given.get("require_baseline", False)
+    if not isinstance(value, bool):
+        raise UsageError(f"require_baseline is {brief(value)}; say true or false")
+    if value and given.get("baseline") is None:
+        raise UsageError("require_baseline is true, but no baseline is named; add  baseline: previous, or a name")
+    return value
 
 
 def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -173,10 +207,36 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     _known("explain.", others, allowed)
     if not isinstance(others.get("storage_options", {}), dict):
         raise UsageError("explain.storage_options is no mapping; give one such as {anon: true}")
+    for name, value in others.items():
+        _typed(f"explain.{name}", _KINDS.get(name, str), value, inspect.signature(explain).parameters[name].default)
     fraction = given.get("fraction", 1.0)
     if fraction != "auto":
         _number("fraction", fraction, 1e-12, 1.0)
     return {**others, "fraction": fraction, "seed": _number("seed", given.get("seed", 0), -(2**63), 2**63, whole=True)}
+
+
+def _typed(where: str, kind: Any, value: Any, default: Any) -> None:
+    """Refuse a value of explain that is of the wrong type; whether it fits the lake is for explain to say."""
+    if value is None and default is None:
+        return
+    if kind is float:
+        _number(where, value, 0.0, 1.0)
+    elif kind is int:
+        _number(where, value, 0, 2**63, whole=True)
+    elif isinstance(kind, tuple) and value not in kind:
+        raise UsageError(f"{where} is {brief(value)}{nearest(str(value), kind)} (one of {', '.join(kind)})")
+    elif kind is list:
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise UsageError(
+                f"{where} is {brief(value)}; give a name or a list of names, in quotes where one is a number"
+            )
+    elif kind is bool and not isinstance(value, bool):
+        raise UsageError(f"{where} is {brief(value)}; say true or false")
+    elif kind == "bytes" and (isinstance(value, bool) or not isinstance(value, int | str)):
+        raise UsageError(f"{where} is {brief(value)}; give a number of bytes, such as 128MB")
+    elif kind is str and not isinstance(value, str):
+        raise UsageError(f"{where} is {brief(value)}; give a text")
 
 
 def _hooks(given: Any) -> Hooks:
@@ -218,11 +278,6 @@ def _name(key: str, value: Any) -> str:
             f"{key} is {brief(value)}; use letters, digits, '.', '_' and '-', because files are named after it"
         )
     return value
-
-
-def _joined(output: Any) -> str:
-    names = [output] if isinstance(output, str) else list(output)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(map(str, names))).strip("-.") or "outputs"
 
 
 def _number(key: str, value: Any, least: float, most: float, whole: bool = False) -> Any:

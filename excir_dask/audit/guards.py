@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from excir_dask.audit import words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CHECKS, Check
-from excir_dask.audit.scores import reach
+from excir_dask.audit.scores import other_members, reach
 from excir_dask.explanation import Explanation
+from excir_dask.kernels.agreement import top_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,39 @@ def _risen(
     return [Finding(check.name, output, kind, name, "missing", rise, threshold, error, severity, was, now, text)]
 
 
+def constant(
+    now: Explanation, was: Explanation, checks: Mapping[str, Check], k: int, false_alarm: float
+) -> Iterator[Checked]:
+    """Outputs and features that vary in the baseline and not in the window.
+
+    A column that is rarely anything but one value may be so all day: that counts only where the rows that carried the
+    baseline's score would have left some such rows today.
+    """
+    check = checks["became_constant"]
+    of_outputs = set(was.outputs.loc[was.outputs["flag"] == "", "output"])
+    still = [name for name in now.outputs.loc[now.outputs["flag"] == "constant", "output"] if name in of_outputs]
+    yield _constant(check, "outputs", len(of_outputs), still, set(still))
+    best = was.features.groupby("feature").agg(n=("n", "first"), n_eff=("n_eff", "max"), rank=("rank", "min"))
+    today = now.features[now.features["flag"] == "constant"].drop_duplicates("feature").set_index("feature")["n"]
+    both = best.join(today.rename("n_now"), how="inner")
+    expected = both["n_eff"] * both["n_now"] / both["n"].clip(lower=1)
+    both = both[expected > np.log(len(best) / false_alarm)]
+    first = set(both.index[both["rank"] <= top_size(k, len(best))])
+    yield _constant(check, "features", len(best), list(both.sort_values("rank").index), first)
+
+
+def _constant(check: Check, kind: str, compared: int, names: Sequence[str], first: set[str]) -> Checked:
+    findings = []
+    for name in names:
+        severity, _ = check.of(kind, name).severity(2.0 if name in first else 1.0, least=False)
+        if severity != "ok":
+            text = words.constant(kind, name, name in first)
+            findings.append(
+                Finding(check.name, EVERY, kind, name, "varies", None, None, None, severity, 1.0, 0.0, text)
+            )
+    return Checked(check.name, EVERY, kind, compared, float(len(names)), None, tuple(findings))
+
+
 def rows(now: Explanation, was: Explanation | None, checks: Mapping[str, Check]) -> Iterator[Checked]:
     count = float(now.facts["rows"]["lake"])
     before = None if was is None else float(was.facts["rows"]["lake"])
@@ -91,19 +125,37 @@ def columns(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> 
             yield Checked(check, EVERY, kind, len(names), float(len(changed)), None, tuple(findings))
 
 
-def settings(now: Explanation, was: Explanation, checks: Mapping[str, Check]) -> Iterator[Checked]:
+def settings(
+    now: Explanation, was: Explanation, checks: Mapping[str, Check], series: str | None = None
+) -> Iterator[Checked]:
+    """``series`` is the name of the audit with the keys of its window."""
     one, other = _described(was), _described(now)
-    differ = [name for name in one if one[name] != other[name]]
+    names = [name for name in one if name in other]
+    differ = {name: words.setting(name, one[name], other[name]) for name in names if one[name] != other[name]}
+    for group, (before, after) in other_members(now, was).items():
+        differ[f"group {group}"] = words.members(group, before, after)
+    of_baseline = (was.provenance.get("audit") or {}).get("audit")
+    if series is not None and of_baseline is not None and keys_of(series) != keys_of(of_baseline):
+        differ["window"] = words.series(keys_of(of_baseline), keys_of(series))
     severity, _ = checks["settings"].limits.severity(1.0, least=False)
     findings = [
-        Finding("settings", EVERY, "settings", name, "differs", None, None, None, severity, None, None,
-                words.setting(name, one[name], other[name]))
-        for name in differ
+        Finding("settings", EVERY, "settings", name, "differs", None, None, None, severity, None, None, text)
+        for name, text in differ.items()
         if severity != "ok"
-    ]  # fmt: skip
-    yield Checked("settings", EVERY, "settings", len(one), float(len(differ)), None, tuple(findings))
+    ]
+    yield Checked("settings", EVERY, "settings", len(names), float(len(differ)), None, tuple(findings))
+
+
+def keys_of(series: str) -> str:
+    """Keys of a window other than its date, of which the name of a series consists beside the audit's.
+
+    >>> keys_of("credit,region=eu")
+    'region=eu'
+    """
+    return series.partition(",")[2]
 
 
 def _described(explanation: Explanation) -> dict[str, Any]:
     settings, model = explanation.facts["settings"], explanation.provenance.get("model") or {}
-    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256")}
+    outputs = {f"output {name}": column for name, column in settings["outputs"].items()}
+    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256"), **outputs}

@@ -53,6 +53,7 @@ class Kind:
 
 WARN, FAIL = Limits(warn=0.0), Limits(fail=0.0)
 
+# fmt: off
 CHECKS = {
     "ndcg_min": Kind("nDCG@k of the order, gain |2 CIR - 1|", Limits(0.9, 0.8), least=True, named=False),
     "jaccard_min": Kind("Jaccard of the two tops", Limits(0.5, 0.25), least=True, named=False),
@@ -61,6 +62,8 @@ CHECKS = {
     "sign_flip": Kind("distance of both scores from 0.5, on opposite sides", Limits(fail=0.02), most=0.5),
     "entered_top": Kind("in the top k, was not", WARN, event=True),
     "left_top": Kind("was in the top k, is not", WARN, event=True),
+    "became_constant": Kind("does not vary any more; 2: an output, or a feature of the baseline's top k",
+                            Limits(warn=0.0, fail=1.0), event=True),
     "missing_rate": Kind("rise of the share of missing values", Limits(0.02, 0.1)),
     "rows_min": Kind("rows of the window", Limits(), least=True, named=False, most=float("inf")),
     "rows_ratio_min": Kind("rows over those of the baseline", Limits(0.5, 0.1), least=True, named=False),
@@ -69,6 +72,7 @@ CHECKS = {
     "columns_gone": Kind("an output, feature or group that only the baseline has", FAIL, event=True),
     "settings": Kind("a setting or the model is not the baseline's", WARN, event=True, named=False),
 }
+# fmt: on
 
 
 @dataclass(frozen=True)

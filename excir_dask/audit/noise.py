@@ -17,6 +17,9 @@ DRAWS = 400
 CLEAR = 3.0
 """errors from 0.5 up to which a feature counts as noise: its place in the order then says nothing"""
 
+_NORMAL = 200.0
+"""degrees of freedom from which on Student's t is the normal distribution, which is drawn five times as fast"""
+
 
 def measure(name: str, was: Floats, now: Floats, k: int, by_strength: bool) -> float:
     """One of ``ndcg_min``, ``jaccard_min`` and ``kendall_min`` for the scores of two runs, feature by feature."""
@@ -33,23 +36,39 @@ def noise_floor(
     now: Floats,
     error_was: Floats,
     error_now: Floats,
+    degrees_was: Floats,
+    degrees_now: Floats,
     level: float,
     value: Callable[[Floats, Floats], float],
 ) -> float:
     """The value that two runs of the same truth stay above, but for a share ``level`` of them.
 
+    Errors are drawn from Student's t with their degrees of freedom. What is rarer than one of the simulated pairs is
+    as much farther from their median than the least of them as it would be in a normal distribution.
+
     The truth is taken to be the mean of both runs, weighted by their errors, and 0.5 where that is not clear of it.
     """
+    from scipy.special import ndtri
+
     a, b = np.maximum(error_was, 1e-12) ** -2, np.maximum(error_now, 1e-12) ** -2
     truth = (a * was + b * now) / (a + b)
     truth = np.where(np.abs(truth - 0.5) < CLEAR / np.sqrt(a + b), 0.5, truth)
     rng = np.random.default_rng(0)
     found = []
     for _ in range(DRAWS):
-        one = np.clip(truth + error_was * rng.standard_normal(truth.size), 0.0, 1.0)
-        other = np.clip(truth + error_now * rng.standard_normal(truth.size), 0.0, 1.0)
+        one = np.clip(truth + error_was * _drawn(rng, degrees_was), 0.0, 1.0)
+        other = np.clip(truth + error_now * _drawn(rng, degrees_now), 0.0, 1.0)
         found.append(value(one, other))
-    return float(np.quantile(found, level, method="lower"))
+    if level * DRAWS >= 1.0:
+        return float(np.quantile(found, level, method="lower"))
+    middle = float(np.median(found))
+    return middle - (middle - min(found)) * float(ndtri(level) / ndtri(1.0 / DRAWS))
+
+
+def _drawn(rng: np.random.Generator, degrees: Floats) -> Floats:
+    if degrees.min() > _NORMAL:
+        return rng.standard_normal(degrees.size)
+    return rng.standard_t(degrees)
 
 
 def _strength(cir: Floats) -> Floats:

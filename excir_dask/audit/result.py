@@ -24,8 +24,8 @@ class AuditResult:
 
     explanation: Explanation
     about: Mapping[str, Any]
-    """``run audit model window date baseline baseline_window status finished rows checks``, and by what it was judged:
-    ``k false_alarm limits``"""
+    """``run audit model window date baseline baseline_window status finished rows checks notes``, and by what it was
+    judged: ``k false_alarm limits``"""
     found: Mapping[str, Any]
     """what violations.json holds"""
     changes: pd.DataFrame

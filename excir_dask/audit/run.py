@@ -7,14 +7,14 @@ import logging
 import re
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.audit import history
+from excir_dask.audit import history, words
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.config import Config
@@ -24,13 +24,14 @@ from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.limits import described
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.result import AuditResult
-from excir_dask.audit.scores import all_pairs
+from excir_dask.audit.scores import FEW_ROW_GROUPS, all_pairs, members
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
-from excir_dask.audit.window import below, check_there
-from excir_dask.errors import ExcirError
+from excir_dask.audit.window import below, check_there, fill, values
+from excir_dask.errors import ExcirError, UsageError, exit_code_of
 from excir_dask.explanation import Explanation
+from excir_dask.grouping import Groups, read_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ class AuditRun:
     """What became of one window."""
 
     about: dict[str, Any]
-    """``run audit model window date baseline status finished rows checks folder``"""
+    """``run audit model window date baseline status finished rows checks notes folder``"""
     violations: list[dict[str, Any]]
     """as in violations.json"""
     hooks: list[dict[str, Any]]
@@ -67,16 +68,19 @@ class Target:
     date: str | None
     series: str
     """the audit's name with the keys that were given: runs of one series are compared with each other"""
+    baseline: str | None = None
+    """its name, with the window's keys filled in"""
 
 
 def target_of(config: Config, day: date | None, keys: Mapping[str, str]) -> Target:
     """Fill in the window of a configuration."""
     if config.window is None:
-        return Target(config.lake, None, None if day is None else day.isoformat(), config.name)
+        return Target(config.lake, None, None if day is None else day.isoformat(), config.name, config.baseline)
     window = config.window.fill(day, keys)
     series = ",".join([config.name, *(f"{name}={keys[name]}" for name in sorted(keys))])
     lake = below(config.lake, window)
-    return Target(lake, window, day.isoformat() if day and config.window.dated else None, _slug(series))
+    baseline = None if config.baseline is None else _slug(fill(config.baseline, values(day, keys)))
+    return Target(lake, window, day.isoformat() if day and config.window.dated else None, _slug(series), baseline)
 
 
 def audit(
@@ -113,21 +117,36 @@ def audit(
     try:
         store.check_writable()
         with locked(store, target.series):
+            store.sweep()
             history.mend(store, config.model_name, target.series)
-            against = (
-                resolve(store, config.baseline, target.series, config.model_name, target.date) if baseline else None
-            )
+            against = _against(config, store, target) if baseline else None
             where = {"scheduler": scheduler, "cluster": cluster, "progress": progress}
             run, checked = _made(config, target, store, against, where)
     except LockedError:  # the other run will tell
         raise
-    except (ExcirError, OSError) as error:
+    except Exception as error:
         failed = {"audit": target.series, "window": target.window, "date": target.date, "status": "error"}
-        _tell(config, store, None, {**failed, "error": str(error), "exit_code": getattr(error, "exit_code", 75)})
+        _tell(config, store, None, {**failed, "error": told(error), "exit_code": exit_code_of(error)})
         raise
     found = violations(run, checked)["violations"]
     hooks = _tell(config, store, run["run"], {**run, "violations": found})
     return AuditRun(run, found, hooks)
+
+
+def _against(config: Config, store: Store, target: Target) -> str | None:
+    """The run that is compared with."""
+    found = resolve(store, target.baseline, target.series, config.model_name, target.date)
+    if found is None and config.require_baseline:
+        raise UsageError(
+            f"require_baseline is true, but {store.name} has no run of {target.series} (model_name {config.model_name})"
+            f"{f' before {target.date}' if target.date else ''}; make one with --no-baseline"
+        )
+    return found
+
+
+def told(error: Exception) -> str:
+    """An error as hooks and the JSON have it: with its type where nobody foresaw it."""
+    return str(error) if isinstance(error, ExcirError | OSError) else f"{type(error).__name__}: {error}"
 
 
 def _made(
@@ -137,9 +156,11 @@ def _made(
 
     was = None if against is None else store.load(against)
     check_window(config, target)
-    now = explain(target.lake, **asked(config), **config.arguments, **where)
+    given = {} if config.groups is None else read_groups(config.groups)
+    now = explain(target.lake, **{**asked(config), "groups": None}, **config.arguments, **where)
+    now, lacking = grouped(now, given)
     past = history.recent(store, config.model_name, target.series, target.date, PAST)
-    run, result, checked = judge(config, target, now, was, against, past)
+    run, result, checked = judge(config, target, now, was, against, past, words.without_members(lacking))
     with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
         folder = Path(made, "run")
         write_run(folder, result, checked)
@@ -155,14 +176,15 @@ def judge(
     was: Explanation | None,
     against: str | None,
     past: pd.DataFrame | None,
+    more_notes: Sequence[str] = (),
 ) -> tuple[dict[str, Any], AuditResult, list[Checked]]:
     """What is to be said of a window, when it is explained: nothing is read or written here.
 
     ``against`` is the name of the run ``was``, ``past`` are rows of the history.
     """
     pairs = all_pairs(now, was, config.false_alarm)
-    checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm)
-    run = _about(config, target, against, now, checked)
+    checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm, target.series)
+    run = {**_about(config, target, against, now, checked), "notes": [*more_notes, *notes(now, was)]}
     result = AuditResult(
         explanation=now,
         about={**run, **_terms(config, was)},
@@ -171,6 +193,27 @@ def judge(
         trend=trends(past, run, now, [one.of for one in ordered(checked)], config.false_alarm),
     )
     return run, result, checked
+
+
+def grouped(now: Explanation, given: Groups) -> tuple[Explanation, Groups]:
+    """The explanation with groups, and members that it has not: a column that is gone is no reason to stop.
+
+    A group without any member is left out.
+    """
+    known = set(now.features["feature"])
+    lacking = {name: [one for one in inside if one not in known] for name, inside in given.items()}
+    there = {name: [one for one in inside if one in known] for name, inside in given.items()}
+    natural = {name: inside for name, inside in members(now).items() if name not in given}
+    found = now.regroup({**{name: inside for name, inside in there.items() if inside}, **natural})
+    return found, {name: names for name, names in lacking.items() if names}
+
+
+def notes(now: Explanation, was: Explanation | None) -> list[str]:
+    """What a reader of the result must know, whatever was found."""
+    runs = {"the window": now} if was is None else {"the window": now, "the baseline": was}
+    counts = {name: int(run.facts["rows"]["row_groups"]) for name, run in runs.items()}
+    few = {name: count for name, count in counts.items() if count < FEW_ROW_GROUPS}
+    return [words.few_row_groups(few)] if few else []
 
 
 def check_window(config: Config, target: Target) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import posixpath
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +26,14 @@ from excir_dask.lake.troubles import may_pass, public, translated
 
 _AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
 """object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""
+
+_BUCKETS = ("s3", "gcs", "gs")
+"""of those, the ones whose paths begin with a bucket"""
+
+LEFT = 86_400.0
+"""seconds after which a run that is still half-written was killed"""
+
+_log = logging.getLogger("excir_dask")
 
 RUNS = "runs"
 LAST = "manifest.json"
@@ -105,6 +115,7 @@ class Store:
         if not self.local:
             with self._told():
                 self.inside(RUNS)
+            self._check_bucket()
             return
         root = Path(self.root)
         parent = next(path for path in [root, *root.parents] if path.exists())
@@ -113,6 +124,30 @@ class Store:
                 f"results cannot be kept in {self.name}, because {parent} is not a folder that may be written to; "
                 "choose another place (results), or ask for write access"
             )
+
+    def _check_bucket(self) -> None:
+        """Listing what is in a bucket that does not exist finds nothing, and no error."""
+        bucket = self.root.lstrip("/").partition("/")[0]
+        if not any(mark in self.filesystem.type_name for mark in _BUCKETS):
+            return
+        try:
+            found = self.filesystem.get_file_info(bucket).type
+        except OSError as error:  # who may not look at a bucket may still write to it
+            _log.debug("whether there is a bucket %s could not be seen: %s", bucket, error)
+            return
+        if found == fs.FileType.NotFound:
+            raise LakeError(f"results cannot be kept in {self.name}: there is no bucket '{bucket}'; make it first")
+
+    def sweep(self) -> None:
+        """Remove what runs that were killed long ago left half-written."""
+        if not self.local or not Path(self.path(RUNS)).is_dir():
+            return  # object stores have no half-written files
+        for left in Path(self.path(RUNS)).glob(".*-*"):
+            try:
+                if left.stat().st_mtime < time.time() - LEFT:
+                    shutil.rmtree(left)
+            except OSError as error:  # another run may remove it at the same moment
+                _log.warning("%s could not be removed: %s", left, error)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

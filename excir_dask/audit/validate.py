@@ -83,7 +83,7 @@ def _results(config: Config) -> Store:
 
 
 def _baseline(config: Config, store: Store, target: Target) -> None:
-    run = resolve(store, config.baseline, target.series, config.model_name, target.date)
+    run = resolve(store, target.baseline, target.series, config.model_name, target.date)
     if run is not None:
         store.load(run)
 

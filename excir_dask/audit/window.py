@@ -22,6 +22,12 @@ MOST_DAYS = 3660
 """of a backfill: a wrong year would otherwise start an audit of a lifetime"""
 
 
+class NotThereError(LakeError):
+    """The lake has not this window, perhaps not yet."""
+
+    exit_code = 75
+
+
 @dataclass(frozen=True)
 class Window:
     """A template such as ``date={{ date }}``; fields are date, year, month, day and keys that the user gives."""
@@ -42,9 +48,7 @@ class Window:
         >>> Window("region={{ region }}/date={{ date }}").fill(date(2026, 9, 1), {"region": "eu"})
         'region=eu/date=2026-09-01'
         """
-        known = dict(keys)
-        if day is not None:
-            known |= {"date": day.isoformat(), "year": f"{day:%Y}", "month": f"{day:%m}", "day": f"{day:%d}"}
+        known = values(day, keys)
         for key in keys:
             if key in _DATE or key not in self.fields:
                 raise UsageError(
@@ -59,7 +63,24 @@ class Window:
             value = known[field]
             if not value or value in (".", "..") or "/" in value:
                 raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")
-        return _FIELD.sub(lambda match: known[match.group(1)], self.template)
+        return fill(self.template, known)
+
+
+def values(day: date | None, keys: Mapping[str, str]) -> dict[str, str]:
+    """What fields of a template stand for."""
+    found = dict(keys)
+    if day is not None:
+        found |= {"date": day.isoformat(), "year": f"{day:%Y}", "month": f"{day:%m}", "day": f"{day:%d}"}
+    return found
+
+
+def fill(template: str, known: Mapping[str, str]) -> str:
+    """A template with its fields filled in, all of which are known.
+
+    >>> fill("prod-{{ region }}", {"region": "eu"})
+    'prod-eu'
+    """
+    return _FIELD.sub(lambda match: known[match.group(1)], template)
 
 
 def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | None = None) -> None:
@@ -70,7 +91,9 @@ def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | Non
     around = fs.FileSelector(posixpath.dirname(path), allow_not_found=True)
     names = sorted(info.base_name for info in filesystem.get_file_info(around) if info.base_name[:1] not in ("_", "."))
     others = f"the last one there is {names[-1]}" if names else f"there is nothing in {posixpath.dirname(path)} at all"
-    raise LakeError(
+    root = filesystem.get_file_info(filesystem_of(lake, storage_options)[1])
+    kind = LakeError if root.type == fs.FileType.NotFound else NotThereError
+    raise kind(
         f"the lake {public(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
     )
 

@@ -47,8 +47,48 @@ def column(check: str, kind: str, name: str) -> str:
     return f"{kind.removesuffix('s')} '{name}' {end}"
 
 
+def constant(kind: str, name: str, first: bool) -> str:
+    """A constant output is the reason of whatever else is found, and a feature of the top is worth saying so."""
+    if kind == "outputs":
+        return f"output '{name}' does not vary any more, so that its scores say nothing: all are 0.5"
+    of_top = ", of the baseline's top," if first else ""
+    return f"feature '{name}'{of_top} does not vary any more; in the baseline it does"
+
+
 def setting(name: str, was: Any, now: Any) -> str:
     return f"{name} was {was} in the baseline and is {now}; scores may differ for that reason alone"
+
+
+def members(group: str, was: Sequence[str], now: Sequence[str]) -> str:
+    """Which members a group lost and gained."""
+    gone, new = (
+        ", ".join(name for name in one if name not in other) or "none" for one, other in ((was, now), (now, was))
+    )
+    return f"group '{group}' has other members (gone: {gone}; new: {new}), so that it is not compared"
+
+
+def series(was: str, now: str) -> str:
+    return (
+        f"the baseline is of {was or 'a window without keys'}, this window of {now or 'one without keys'}; "
+        "a baseline for each: name it with the keys, such as  prod-{{ region }}"
+    )
+
+
+def without_members(missing: Mapping[str, Sequence[str]]) -> list[str]:
+    """Notes on groups whose members the window has not."""
+    return [
+        f"group '{group}' is scored without {', '.join(names)}: no such feature" for group, names in missing.items()
+    ]
+
+
+def few_row_groups(row_groups: Mapping[str, int]) -> str:
+    """Said where likeness of rows cannot be seen, or not well.
+
+    >>> few_row_groups({"the window": 1})
+    'errors assume independent rows: the window has only 1 row group, too few to tell whether rows of one are alike'
+    """
+    have = " and ".join(f"{name} has only {count} row group{'s'[: count != 1]}" for name, count in row_groups.items())
+    return f"errors assume independent rows: {have}, too few to tell whether rows of one are alike"
 
 
 def tally(statuses: Sequence[str]) -> str:
@@ -69,5 +109,6 @@ def summary(run: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> 
     lines += [
         f"  {MARKS[one['severity']]:<5} {one['constraint_check_type']}: {one['description']}" for one in violations
     ]
+    lines += [f"  note: {note}" for note in run["notes"]]
     lines.append(f"  saved in {run['folder']}")
     return "\n".join(lines)

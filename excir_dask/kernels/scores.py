@@ -15,9 +15,6 @@ Floats = NDArray[np.float64]
 LOW_SUPPORT = 30.0
 """effective rows below which a score is flagged"""
 
-LEAST_UNITS = 8
-"""row groups below which their spread says too little"""
-
 CHANCE = 0.01
 """probability that the spread between row groups decides though rows are independent"""
 
@@ -121,7 +118,7 @@ def _threshold(units: float, whole_units: bool) -> float:
     """How many times as large as the variance of independent rows the one between row groups must be to decide."""
     if whole_units:
         return 1.0
-    if units < LEAST_UNITS:
+    if units < 2:
         return np.inf
     from scipy.special import chdtri
 

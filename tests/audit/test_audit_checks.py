@@ -1,5 +1,7 @@
 """Checks find what changed, and nothing where only noise did."""
 
+from pathlib import Path
+
 import dask
 import numpy as np
 import pandas as pd
@@ -108,6 +110,19 @@ def test_other_settings_are_told(was):
     assert ("settings", "settings", "centering") in found(explained(frame(1), centering="mean"), was)
 
 
+def test_a_group_with_other_members_is_told_and_not_compared(was):
+    now = was.regroup({**GROUPS, "cooling": ["oil", "speed"]})
+    assert found(now, was)["settings", "settings", "group cooling"].severity == "warn"
+    assert "cooling" not in set(all_pairs(now, was, 0.001).query("kind == 'groups'")["name"])
+    assert "cooling" in set(all_pairs(was, was, 0.001).query("kind == 'groups'")["name"])
+
+
+def test_another_column_under_the_name_of_an_output_is_told():
+    table = frame(1).assign(other=frame(1)["pred"])
+    one, other = (explained(table, output={"score": column}, features=NAMES) for column in ("pred", "other"))
+    assert set(found(other, one)) == {("settings", "settings", "output score")}
+
+
 def test_without_a_baseline_only_guards_are_checked(was):
     checked = run_checks(was, None, all_pairs(was, None, 0.001), read_checks({"rows_min": {"fail": 10_000}}))
     assert [(one.check, one.severity) for one in checked] == [("rows_min", "fail")]
@@ -118,7 +133,7 @@ def test_errors_of_groups_are_not_too_small():
     runs = [explained(frame(seed, rows=300)) for seed in range(50)]
     for place, group in enumerate(runs[0].groups["group"]):
         scores = [float(run.groups.set_index("group")["cir"][group]) for run in runs]
-        errors = [group_errors(run.features, run.groups[run.groups["group"] == group])[0][0] for run in runs]
+        errors = [group_errors(run.features, run.groups[run.groups["group"] == group], 0)[0][0] for run in runs]
         assert np.std(scores) < 1.25 * np.mean(errors), (place, group)
 
 
@@ -128,7 +143,10 @@ def test_the_noise_floor_falls_with_the_errors():
     def agree(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.corrcoef(a, b)[0, 1])
 
-    floors = [noise_floor(truth, truth, np.full(10, e), np.full(10, e), 0.01, agree) for e in (0.001, 0.05, 0.2)]
+    floors = [
+        noise_floor(truth, truth, *[np.full(10, e)] * 2, *[np.full(10, 99.0)] * 2, 0.01, agree)
+        for e in (0.001, 0.05, 0.2)
+    ]
     assert floors[0] > floors[1] > floors[2]
 
 
@@ -143,6 +161,60 @@ def test_a_centre_that_jumps_is_no_drift():
     assert centres >= {0.0, 0.5}
     for now in runs[1:]:
         assert not [key for key in found(now, runs[0]) if key[2] == "switch"]
+
+
+def test_a_feature_that_goes_dead_is_found(was):
+    findings = found(explained(frame(2).assign(speed=1.0, humidity=0.0)), was)
+    assert findings["score_shift", "features", "speed"].severity == "fail"
+    assert findings["became_constant", "features", "speed"].severity == "fail"  # it was one of the top
+    assert findings["became_constant", "features", "humidity"].severity == "warn"
+    assert [name for check, _, name in findings if check == "became_constant"] == ["speed", "humidity"]
+    limited = found(explained(frame(2).assign(speed=1.0)), was, {"became_constant": {"features": {"speed": "warn"}}})
+    assert limited["became_constant", "features", "speed"].severity == "warn"
+
+
+def test_an_output_that_goes_dead_is_the_first_reason(was):
+    first = next(iter(found(explained(frame(2).assign(pred=1.0)), was).values()))
+    assert (first.check, first.kind, first.name, first.severity) == ("became_constant", "outputs", "pred", "fail")
+
+
+def test_a_rare_event_that_does_not_happen_is_no_dead_feature():
+    table = frame(1)
+    once = explained(table.assign(alarm=(np.arange(1500) < 3) * 1.0, pred=table["pred"] + 5 * (np.arange(1500) < 3)))
+    assert not [key for key in found(explained(frame(2).assign(alarm=0.0)), once) if key[2] == "alarm"]
+
+
+def alike_days(folder: Path, days: int, files: int) -> list:
+    """Explanations of days on which rows of a file are alike."""
+    rng = np.random.default_rng(files)
+    runs = []
+    for day in range(days):
+        for number in range(files):
+            table = frame(1000 * day + number, rows=60)
+            near = table[NAMES] * 0.7 + rng.standard_normal(len(NAMES)) * 0.7
+            path = folder / str(day) / f"{number}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            near.assign(pred=near.to_numpy() @ WEIGHTS + 0.3 * rng.standard_normal(60)).to_parquet(path)
+        runs.append(explained(folder / str(day)))
+    return runs
+
+
+def failures(runs: list, baseline: int) -> int:
+    others = [run for place, run in enumerate(runs) if place != baseline]
+    return sum(any(one.severity == "fail" for one in found(now, runs[baseline]).values()) for now in others)
+
+
+def test_rows_that_are_alike_within_a_few_files_are_no_drift(tmp_path):
+    assert failures(alike_days(tmp_path, 4, 4), 0) == 0
+
+
+@pytest.mark.slow
+def test_of_days_whose_rows_are_alike_at_most_two_percent_fail(tmp_path):
+    failed = 0
+    for files in (8, 20):
+        (tmp_path / str(files)).mkdir()
+        failed += failures(alike_days(tmp_path / str(files), 26, files), 0)
+    assert failed <= 1
 
 
 @pytest.mark.slow

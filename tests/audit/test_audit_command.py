@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 
 from excir_dask import explain
 from excir_dask.audit import history
+from excir_dask.audit import run as audits
 from excir_dask.audit.lock import locked
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
-from excir_dask.errors import ExcirError
+from excir_dask.errors import ExcirError, ModelError
 
 JOBS = Path(__file__).parents[2] / "jobs"
 pytestmark = pytest.mark.usefixtures("synchronous")
@@ -44,7 +45,7 @@ def test_exit_codes_follow_the_worst_severity_that_counts(audited, tmp_path):
     assert "speed" in {one["feature_name"] for one in ninth["runs"][0]["violations"]}
     assert last(config, "--date", "2026-09-09", "--fail-on", "never")[0] == 0
     code, missing = last(config, "--date", "2030-01-01")
-    assert (code, missing["exit_code"], missing["status"]) == (3, 3, "error")
+    assert (code, missing["exit_code"], missing["status"]) == (75, 75, "error")
     assert "has no date=2030-01-01: the last one there is date=2026-09-14" in missing["error"]
     with locked(open_store(tmp_path / "audits"), "plant"):
         assert last(config, "--date", "2026-09-02")[0] == 75
@@ -68,8 +69,45 @@ def test_a_backfill_goes_on_after_a_bad_day(plant):
     write_day(plant / "lake", 4, frame(4))
     code, lines = run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
     found = json.loads(lines[-1])
-    assert (code, lines[-2]) == (3, "4 windows: 3 ok, 1 error")
+    assert (code, lines[-2]) == (75, "4 windows: 3 ok, 1 error")
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
+
+
+def test_a_backfill_ends_with_what_running_again_does_not_help(plant, monkeypatch):
+    def audited(config, day, *more, **options):
+        if day.day == 2:
+            raise ModelError("the model does not fit")
+        return real(config, day, *more, **options)
+
+    real = audits.audit
+    monkeypatch.setattr(audits, "audit", audited)
+    write_day(plant / "lake", 4, frame(4))
+    code, lines = run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
+    assert (code, lines[-2]) == (3, "4 windows: 2 ok, 2 error")
+    assert [one["status"] for one in json.loads(lines[-1])["runs"]] == ["ok", "error", "error", "ok"]
+
+
+def test_an_error_that_nobody_foresaw_is_no_failed_check(plant, monkeypatch):
+    told = plant / "told.json"
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text() + f"hooks: {{command: [sh, -c, 'cat > {told}']}}\n")
+    monkeypatch.setattr("excir_dask.audit.run.judge", lambda *_: {}["surprise"])
+    done = CliRunner().invoke(excir, ["audit", str(config), "--date", "2026-09-01"])
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (done.exit_code, found["exit_code"], found["status"]) == (70, 70, "error")
+    assert found["error"] == json.loads(told.read_text())["error"] == "KeyError: 'surprise'"
+    assert "Traceback" in done.stderr
+
+
+def test_a_damaged_baseline_is_named(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text() + "baseline: production\n")
+    (plant / "audits" / "baselines").mkdir(parents=True)
+    for content in ("{", "[]", "{}"):
+        (plant / "audits" / "baselines" / "production.json").write_text(content)
+        code, found = last(config, "--date", "2026-09-01")
+        assert (code, found["exit_code"]) == (3, 3)
+        assert "production.json does not hold a baseline" in found["error"]
 
 
 def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
@@ -177,7 +215,31 @@ def test_validate_says_what_is_wrong(plant):
     code, lines = run("validate", plant / "audit.yaml", "--date", "2026-09-01")
     assert (code, lines) == (0, [f"{plant / 'audit.yaml'} is fine"])
     code, found = last("validate", plant / "audit.yaml", "--date", "2030-01-01", "--json")
-    assert (code, len(found["problems"])) == (3, 1)
+    assert (code, len(found["problems"])) == (75, 1)
+
+
+def test_a_baseline_that_is_not_set_yet_is_a_warning(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text() + "baseline: production\n")
+    code, found = last("validate", config, "--date", "2026-09-01", "--json")
+    assert (code, found["problems"], len(found["warnings"])) == (0, [], 1)
+    done = CliRunner().invoke(excir, ["audit", "validate", str(config), "--date", "2026-09-01"])
+    assert (done.exit_code, done.stdout) == (0, f"{config} is fine\n")
+    assert done.stderr.startswith("warning: ")
+
+
+def test_a_mistyped_command_is_told(plant):
+    done = CliRunner().invoke(excir, ["audit", "validte", str(plant / "audit.yaml")])
+    assert done.exit_code == 2
+    assert "did you mean 'validate'" in done.stderr
+
+
+def test_a_date_says_for_which_day_a_whole_lake_is_audited(plant):
+    config = plant / "audit.yaml"
+    config.write_text(config.read_text().replace("window: date={{ date }}\n", ""))
+    code, found = last(config, "--date", "2026-09-05")
+    assert (code, found["runs"][0]["date"], found["runs"][0]["window"]) == (0, "2026-09-05", None)
+    assert last(config, "--backfill", "2026-09-01", "2026-09-02")[0] == 2
 
 
 def test_the_job_ends_with_the_codes_of_the_command(plant):
@@ -185,6 +247,6 @@ def test_the_job_ends_with_the_codes_of_the_command(plant):
         [sys.executable, JOBS / "audit.py", plant / "audit.yaml", "--date", "2030-01-01", "--json"],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 3, done.stderr
-    assert json.loads(done.stdout)["exit_code"] == 3
+    assert done.returncode == 75, done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 75
     assert done.stderr.startswith("excir: ")

@@ -37,6 +37,17 @@ DAY = date(2026, 9, 1)
         ("scheduler: tcp://h:1\ncluster: slurm.yaml", "give one"),
         ("explain: {storage_options: hush-hush}", "storage_options is no mapping"),
         ("results_options: hush-hush", "results_options is no mapping"),
+        ("explain: {features: 5}", "explain.features is 5"),
+        ("explain: {features: [1]}", "explain.features is [1]"),
+        ("explain: {weights: 5}", "explain.weights is 5"),
+        ("explain: {max_categories: x}", "explain.max_categories is 'x'"),
+        ("explain: {target_jaccard: x}", "explain.target_jaccard is 'x'"),
+        ("explain: {predict_type: foo}", "explain.predict_type is 'foo'"),
+        ("explain: {allow_pickle: 1}", "explain.allow_pickle is 1"),
+        ("explain: {budget: [1]}", "explain.budget is [1]"),
+        ("baseline: 'prod-{{ region }}'", "the field 'region', which the window has not"),
+        ("require_baseline: true", "no baseline is named"),
+        ("require_baseline: 1", "say true or false"),
         ("explain: {out: result}", "no setting 'explain.out'"),
         ("explain: {checkpoint: states}", "no setting 'explain.checkpoint'"),
     ],
@@ -56,7 +67,7 @@ def test_a_wrong_setting_is_named(plant, line, message):
 def test_paths_begin_at_the_configurations_folder(plant):
     found = read_config(plant / "audit.yaml")
     assert (found.lake, found.results) == (str(plant / "lake"), str(plant / "audits"))
-    assert found.model_name == "pred"
+    assert found.model_name == "plant"
 
 
 def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():

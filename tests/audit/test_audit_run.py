@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from days import FIRST, frame, write_day
 
 from excir_dask import Explanation
-from excir_dask.audit import history
+from excir_dask.audit import history, words
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.limits import CHECKS
@@ -136,6 +136,12 @@ def test_the_manifest_says_by_what_a_run_was_judged(plant):
     assert judged["limits"]["ndcg_min"] == {"warn": 0.9, "fail": 0.8}
 
 
+def test_few_row_groups_are_told(audited):
+    (note,) = audited.runs[9].to_dict()["notes"]
+    assert "errors assume independent rows: the window has only 1 row group and the baseline has only 1" in note
+    assert f"note: {note}" in words.summary(audited.runs[9].about, audited.runs[9].violations)
+
+
 def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audited):
     suite = ElementTree.parse(audited.run_folder(9) / "junit.xml").getroot()
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
@@ -225,6 +231,46 @@ def test_keys_make_series_of_their_own(plant):
     done = audit(read_config(path), FIRST, {"region": "eu"})
     assert done.about["audit"] == "plant,region=eu"
     assert done.about["window"] == "region=eu/date=2026-09-01"
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_baseline_may_be_one_for_each_key_and_one_of_another_is_told(plant):
+    path = plant / "audit.yaml"
+    base = path.read_text().replace("date={{", "region={{ region }}/date={{")
+    for region in ("eu", "us"):
+        write_day(plant / "lake" / f"region={region}", 1, frame(1))
+    path.write_text(base + "baseline: 'prod-{{ region }}'\n")
+    config = read_config(path)
+    runs = {region: audit(config, FIRST, {"region": region}, baseline=False).about["run"] for region in ("eu", "us")}
+    for region, run in runs.items():
+        set_baseline(open_store(config.results), f"prod-{region}", run)
+    for region, run in runs.items():
+        again = audit(config, FIRST, {"region": region})
+        assert (again.about["baseline"], again.violations) == (run, [])
+    path.write_text(base + "baseline: prod-eu\n")
+    (told,) = audit(read_config(path), FIRST, {"region": "us"}).violations
+    assert (told["constraint_check_type"], told["feature_name"], told["severity"]) == ("settings", "window", "warn")
+    assert "region=eu" in told["description"]
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_baseline_can_be_required(plant):
+    config = configured(plant, "baseline: previous\nrequire_baseline: true\n")
+    with pytest.raises(UsageError, match="require_baseline is true"):
+        audit(config, FIRST)
+    first = audit(config, FIRST, baseline=False)
+    assert audit(config, date(2026, 9, 2)).about["baseline"] == first.about["run"]
+
+
+@pytest.mark.usefixtures("without_bokeh")
+def test_a_column_of_a_group_that_is_gone_is_a_finding(plant):
+    write_day(plant / "lake", 2, frame(2).drop(columns=["oil", "rpm", "torque"]))
+    config = configured(plant, "baseline: previous\n")
+    audit(config, FIRST)
+    second = audit(config, date(2026, 9, 2))
+    gone = {one["feature_name"] for one in second.violations if one["constraint_check_type"] == "columns_gone"}
+    assert gone == {"oil", "rpm", "torque", "engine"}
+    assert "group 'cooling' is scored without oil: no such feature" in second.about["notes"]
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
 from excir_dask.audit.store import open_store, split_run
 from excir_dask.cli import excir
+from excir_dask.errors import LakeError
 
 SECRET = "hush-hush-4711"
 ENDPOINT = "client_kwargs.endpoint_url=http://127.0.0.1:"
@@ -27,6 +28,18 @@ def port():
         bucket = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{found}", scheme="http", allow_bucket_creation=True)
         bucket.create_dir("audited")
         yield found
+
+
+@pytest.mark.parametrize("by", ["pyarrow", "fsspec"])
+def test_a_bucket_that_does_not_exist_is_told(port, by):
+    if by == "pyarrow":
+        place, options = f"?endpoint_override=127.0.0.1:{port}&scheme=http", None
+    else:
+        pytest.importorskip("s3fs")
+        place, options = "", {"client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"}, "key": "a", "secret": "b"}
+    open_store(f"s3://audited/audits{place}", options).check_writable()
+    with pytest.raises(LakeError, match="'no-such-bucket'"):
+        open_store(f"s3://no-such-bucket/audits{place}", options).check_writable()
 
 
 @pytest.mark.parametrize("by", ["pyarrow", "fsspec"])

@@ -15,7 +15,7 @@ from excir_dask.audit import history, lock
 from excir_dask.audit.config import read_config
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
-from excir_dask.audit.store import open_store, split_run
+from excir_dask.audit.store import LEFT, open_store, split_run
 from excir_dask.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
@@ -95,6 +95,16 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
     assert set(history.runs(store)["run"]) == {kept, last.about["run"], *killed}
 
 
+def test_what_a_killed_run_left_is_removed_when_it_is_old(plant):
+    for name, age in (("old", 2 * LEFT), ("young", 60)):
+        folder = plant / "audits" / "runs" / f".{name}-x1"
+        folder.mkdir(parents=True)
+        (folder / "explanation.json").write_text("{")
+        os.utime(folder, (time.time() - age,) * 2)
+    audit(read_config(plant / "audit.yaml"), FIRST)
+    assert [path.name for path in (plant / "audits" / "runs").glob(".*")] == [".young-x1"]
+
+
 def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):
     store = open_store(tmp_path)
     history.append(store, about("one", "a model/2"), explanation)
@@ -114,7 +124,7 @@ def test_results_can_be_on_any_filesystem(plant):
     assert store.runs() == [run]
     assert store.load(run).top(1)["feature"].tolist() == ["rpm"]
     assert history.runs(store)["run"].tolist() == [run]
-    assert history.previous(store, "plant", "pred", "2026-09-02") == run
+    assert history.previous(store, "plant", "plant", "2026-09-02") == run
     store.delete("runs", run, "manifest.json")
     assert store.runs() == []  # a run without its manifest was never finished
 
