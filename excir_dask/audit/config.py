@@ -147,7 +147,7 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         baseline=_baseline(given, None if window is None else Window(window.strip("/"))),
         require_baseline=_required(given),
         checks=read_checks(given.get("checks")),
-        hooks=_hooks(given.get("hooks")),
+        hooks=_hooks(given.get("hooks"), base),
         arguments=_arguments(given),
         scheduler=scheduler,
         cluster=None if cluster is None else _placed(cluster, base),
@@ -239,7 +239,7 @@ def _typed(where: str, kind: Any, value: Any, default: Any) -> None:
         raise UsageError(f"{where} is {brief(value)}; give a text")
 
 
-def _hooks(given: Any) -> Hooks:
+def _hooks(given: Any, base: Path) -> Hooks:
     if given is None:
         return Hooks()
     if not isinstance(given, dict):
@@ -251,6 +251,8 @@ def _hooks(given: Any) -> Hooks:
         raise UsageError(f"hooks.when is {brief(when)}; give some of {', '.join(EVENTS)}")
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
         raise UsageError(f"hooks.command is {brief(command)}; give a list of words such as [notify, --channel, audits]")
+    if command and os.sep in command[0]:
+        command = [_placed(command[0], base), *command[1:]]
     webhook = given.get("webhook") or ""
     if not isinstance(webhook, str) or not (webhook == "" or webhook.startswith(("http://", "https://", "$"))):
         raise UsageError("hooks.webhook is no http:// or https:// address, nor $NAME of an environment variable")

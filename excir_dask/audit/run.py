@@ -126,7 +126,8 @@ def audit(
         raise
     except Exception as error:
         failed = {"audit": target.series, "window": target.window, "date": target.date, "status": "error"}
-        _tell(config, store, None, {**failed, "error": told(error), "exit_code": exit_code_of(error)})
+        name = _run_name(target, datetime.now(UTC))
+        _tell(config, store, f"{name}-error", {**failed, "error": told(error), "exit_code": exit_code_of(error)})
         raise
     found = violations(run, checked)["violations"]
     hooks = _tell(config, store, run["run"], {**run, "violations": found})
@@ -243,9 +244,8 @@ def _about(
 ) -> dict[str, Any]:
     severities = {one.severity for one in checked}
     finished = datetime.now(UTC)
-    parts = [target.series, target.date, f"{finished:%Y%m%dT%H%M%SZ}", uuid.uuid4().hex[:6]]
     return {
-        "run": "-".join(part for part in parts if part),
+        "run": _run_name(target, finished),
         "audit": target.series,
         "model": config.model_name,
         "window": target.window,
@@ -258,15 +258,20 @@ def _about(
     }
 
 
-def _tell(config: Config, store: Store, run: str | None, payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """Call the hooks, and keep what became of them beside the run, whose folder is not changed any more."""
+def _run_name(target: Target, finished: datetime) -> str:
+    parts = [target.series, target.date, f"{finished:%Y%m%dT%H%M%SZ}", uuid.uuid4().hex[:6]]
+    return "-".join(part for part in parts if part)
+
+
+def _tell(config: Config, store: Store, name: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Call the hooks, and keep what became of them under a name: a run's folder is not changed any more."""
     called = call_hooks(config.hooks, payload)
     for one in called:
         if not one["ok"]:
             _log.warning("the %s hook failed: %s", one["hook"], one["detail"])
-    if called and run is not None:
+    if called:
         try:
-            store.put((json.dumps(called, indent=1) + "\n").encode(), "hooks", f"{run}.json")
+            store.put((json.dumps(called, indent=1) + "\n").encode(), "hooks", f"{name}.json")
         except (ExcirError, OSError) as error:
             _log.warning("what became of the hooks could not be kept: %s", error)
     return called

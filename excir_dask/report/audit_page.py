@@ -47,10 +47,11 @@ def page(result: AuditResult) -> Report:
     ends = {key: scores.pop(key) for key in ("read", "quality", "limits", "provenance")}
     sections = [_violations(result), _changes(result), _trend(result), _guards(result, ends["read"])]
     sections += [*scores.values(), ends["quality"], *_end(result, ends)]
+    notes = result.about["notes"]
     return Report(
         kicker="ExCIR audit report",
         title=wording.title(result),
-        summary=[wording.verdict(result)],
+        summary=[wording.verdict(result), *([Points([("Note:", f"{note}.") for note in notes])] if notes else [])],
         cards=wording.cards(result),
         sections=[section for section in sections if section is not None],
         footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",

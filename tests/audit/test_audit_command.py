@@ -132,7 +132,7 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
         (["--feature", "cooling"], "has no 'cooling' among its features: humidity, noise"),
         (["--feature", "rpm", "--audit", "other"], "has no 'other' among its audits: plant"),
         (["--audit", "plan"], "has no 'plan' among its audits: plant"),
-        (["--model", "m"], "has no 'm' among its models: pred"),
+        (["--model", "m"], "has no 'm' among its models: plant"),
         (["--feature", "rpm", "--output", "y"], "has no 'y' among its outputs: pred"),
         (["--feature", "rpm", "--since", "2030-01-01"], "no such runs since 2030-01-01; the last one is of 2026-09-14"),
         (["--since", "soon"], "'soon' is not a date"),

@@ -95,7 +95,7 @@ def test_the_cronjob_of_kubernetes_tries_again_what_may_pass_and_nothing_else():
     (container,), (rule,) = pod["containers"], work["podFailurePolicy"]["rules"]
     assert pod["restartPolicy"] == "Never"  # which podFailurePolicy needs
     assert rule["action"] == "FailJob"
-    assert rule["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [1, 2, 3]}
+    assert rule["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [1, 2, 3, 70]}
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
 
 
