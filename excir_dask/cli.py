@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import signal
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from excir_dask.cli_training import train
 from excir_dask.cli_transfer import compare, sweep
 from excir_dask.cli_types import FilePath
 from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
+from excir_dask.graph.stopping import ask_to_stop, forget_to_stop
 from excir_dask.version import __version__
 
 STOPPED = 130
@@ -38,7 +40,7 @@ class Excir(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _terminated_like_interrupted():
+            with _stoppable():
                 return super().invoke(ctx)
         except ExcirError as error:
             _end(ctx, f"excir: {error}", error.exit_code)
@@ -60,22 +62,36 @@ class Excir(click.Group):
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM raises Terminated meanwhile, unless this is not the main thread or somebody else has an answer to it."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C and SIGTERM raise meanwhile, and are remembered; unless somebody else has an answer to them."""
+    forget_to_stop()
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one need not wait
-        raise Terminated
+        kind = KeyboardInterrupt if number == signal.SIGINT else Terminated
+        signal.signal(number, before[signal.Signals(number)])  # a second one need not wait
+        ask_to_stop(kind)
+        raise kind
 
-    signal.signal(signal.SIGTERM, stop)
+    before: dict[signal.Signals, Any] = {}
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) is usual:
+            before[number] = usual
+            signal.signal(number, stop)
+    shown, sys.unraisablehook = sys.unraisablehook, _unless_stopped(sys.unraisablehook)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = shown
+        for number, usual in before.items():
+            signal.signal(number, usual)
+
+
+def _unless_stopped(show: Callable[[Any], object]) -> Callable[[Any], object]:
+    """What Python says of exceptions that it cannot raise, without those of a request to stop, which is remembered."""
+    return lambda lost: None if isinstance(lost.exc_value, KeyboardInterrupt) else show(lost)
 
 
 def _end(ctx: click.Context, message: str, code: int) -> NoReturn:

@@ -184,6 +184,34 @@ def test_ctrl_c_ends_a_local_run_cleanly(long, tmp_path):
     check_stopped(ended(long, tmp_path, "--threads", "1"), tmp_path)
 
 
+LOST = """
+import os, signal, sys
+from excir_dask.cli import main
+from excir_dask.graph import progress
+
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})  # what it raises here is printed, and goes no further
+
+whole = progress.Work.done
+def done(self, share):
+    if share > 0.2:
+        Lost()
+    return whole(self, share)
+progress.Work.done = done
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_is_not_lost_where_nothing_can_be_raised(lake, tmp_path, name, code):
+    script = LOST.replace("{name}", name)
+    arguments = ["explain", str(lake), "--output", "pred", "--budget", "1MiB", "--out", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "stopped\n")
+    assert os.listdir(tmp_path) == []
+
+
 def test_sigterm_ends_a_local_run_as_ctrl_c_does(long, tmp_path):
     check_stopped(ended(long, tmp_path, "--threads", "1", number=signal.SIGTERM), tmp_path, 143)
 

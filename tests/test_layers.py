@@ -81,7 +81,8 @@ ALLOWED = {
     "cli_training": COMMAND | {"cli_lake", "training"},
     "cli_transfer": COMMAND | {"cli_lake", "training", "transfer"},
     "cli_audit": COMMAND | {"audit", "cli_lake", "tables", "transfer"},
-    "cli": COMMAND | {"cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
+    "cli": COMMAND
+    | {"graph", "cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
     "__main__": {"cli"},
     "__init__": {"explain", "explanation", "training", "transfer", "version"},
     "errors": set(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from excir_dask.errors import ClusterError
 from excir_dask.graph.progress import Work, counting
+from excir_dask.graph.stopping import stop_if_asked
 from excir_dask.graph.store import SpillingStore
 from excir_dask.graph.tree import Graph, Key
 
@@ -56,6 +57,7 @@ class LocalRunner:
         with counting(self.progress, work, label) as advance:
 
             def done(key: Key, *_: object) -> None:
+                stop_if_asked()
                 advance(key)
 
             with Callback(posttask=done):
@@ -105,6 +107,7 @@ class ClusterRunner:
     def _next(self, finished: queue.SimpleQueue[Future]) -> Future:
         patience = time.monotonic() + self.stall_seconds
         while True:
+            stop_if_asked()
             try:
                 return finished.get(timeout=1.0)
             except queue.Empty:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.progress import bar
 from excir_dask.graph.run import STALL_SECONDS
+from excir_dask.graph.stopping import stop_if_asked
 from excir_dask.training.params import model_error
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Watch:
         patience, done = time.monotonic() + STALL_SECONDS, 0
         with bar(self.progress, sum(sizes), label) as advance:
             while left:
+                stop_if_asked()
                 with suppress(TimeoutError):
                     wait(list(left), timeout=_POLL, return_when="FIRST_COMPLETED")
                 finished = [future for future in left if future.done()]
@@ -107,6 +109,7 @@ class Watch:
             while not outcome.done():
                 with suppress(TimeoutError):
                     outcome.exception(timeout=_POLL)
+                stop_if_asked()
                 if not outcome.done():
                     self.check()
         finally:
