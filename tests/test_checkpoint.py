@@ -175,6 +175,7 @@ def bytes_read(state: Path) -> int:
     return int(counted.get(state.name.split("-")[0], int)())
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goes_on(long, tmp_path):
     reference = explain(long, output="pred", budget="1MiB")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,14 @@ def lake(tmp_path_factory) -> Path:
 def long(lake: Path, tmp_path_factory) -> Path:
     """So long that a signal comes before the end of a run on any machine."""
     return repeated(lake, tmp_path_factory.mktemp("long"), 10)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """As at a terminal: what a shell starts in the background ignores it, and so do the processes of tests there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

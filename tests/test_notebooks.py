@@ -28,6 +28,7 @@ def test_notebook_is_kept_without_outputs(path: Path) -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_and_shows_its_plots(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

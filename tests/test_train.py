@@ -477,6 +477,7 @@ def one_sided(folder: Path, large: Path, without: str) -> Path:
     return write(folder, frames, 40_000)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_two_workers_train_the_same_model_every_time_and_nothing_stays_on_the_cluster(
     large: Path, tmp_path: Path
