@@ -13,6 +13,7 @@ from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
+from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Explanation:
         target: float = 0.9,
         output: str | None = None,
         fraction: float | None = None,
-        draws: int = 4000,
+        draws: int = DRAWS,
     ) -> Stability:
         """How well the top ``k`` of this sample stands for that of all rows, by simulation from scores and errors.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from excir_dask import explain
@@ -30,6 +31,14 @@ def numbers(rows: int = 40, seed: int = 0) -> pa.Table:
     draw = np.random.default_rng(seed)
     a, b, noise = draw.normal(size=(3, rows))
     return pa.table({"a": a, "b": b, "pred": a + 0.5 * noise})
+
+
+def rows(count: int = 60, seed: int = 0, **columns: Any) -> pa.Table:
+    """The same with an id of every row, and other columns."""
+    table = numbers(count, seed).append_column("id", pa.array(np.arange(count) + 1000 * seed))
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    return table
 
 
 def write(path: Path, table: pa.Table | Mapping[str, Any] | None = None, **options: Any) -> Path:
@@ -63,6 +72,11 @@ def cir(lake: Any, **options: Any) -> dict[str, float]:
     options.setdefault("output", "pred")
     table = explain(lake, **options).features
     return dict(zip(table["feature"], table["cir"], strict=True))
+
+
+def same(lake: Any, frame: pd.DataFrame, **options: Any) -> None:
+    """Assert that a lake has the scores of a frame."""
+    assert cir(lake, **options) == pytest.approx(cir(frame), abs=1e-12)
 
 
 def prepared(

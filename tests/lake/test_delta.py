@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from lakes import cir, numbers, snapshot
+from lakes import cir, rows, same, snapshot
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
@@ -24,13 +24,6 @@ from excir_dask.survey import survey
 deltalake = pytest.importorskip("deltalake")
 from deltalake import DeltaTable, Field, write_deltalake  # noqa: E402
 from deltalake.schema import PrimitiveType  # noqa: E402
-
-
-def rows(count: int = 60, seed: int = 0, **columns: Any) -> pa.Table:
-    table = numbers(count, seed).append_column("id", pa.array(np.arange(count) + 1000 * seed))
-    for name, values in columns.items():
-        table = table.append_column(name, pa.array(values))
-    return table
 
 
 @pytest.fixture
@@ -47,10 +40,6 @@ def table(tmp_path: Path) -> Path:
 def current(path: Path, version: int | None = None) -> pd.DataFrame:
     """The rows as deltalake itself reads them."""
     return DeltaTable(path, version=version).to_pyarrow_table().to_pandas()
-
-
-def same(lake: Any, frame: pd.DataFrame, **options: Any) -> None:
-    assert cir(lake, **options) == pytest.approx(cir(frame), abs=1e-12)
 
 
 def test_deleted_and_updated_rows_give_the_scores_of_the_current_rows(table):

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lakes import cir, found, numbers, snapshot
+from lakes import found, rows, same, snapshot
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
@@ -39,13 +39,6 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField
-
-
-def rows(count: int = 60, seed: int = 0, **columns: Any) -> pa.Table:
-    table = numbers(count, seed).append_column("id", pa.array(np.arange(count) + 1000 * seed))
-    for name, values in columns.items():
-        table = table.append_column(name, pa.array(values))
-    return table
 
 
 @pytest.fixture
@@ -74,10 +67,6 @@ def folder(table: Any) -> Path:
 def current(table: Any, snapshot_id: int | None = None) -> pd.DataFrame:
     """The rows as pyiceberg itself reads them."""
     return table.scan(snapshot_id=snapshot_id).to_arrow().to_pandas()
-
-
-def same(lake: Any, frame: pd.DataFrame, **options: Any) -> None:
-    assert cir(lake, **options) == pytest.approx(cir(frame), abs=1e-12)
 
 
 def test_deleted_and_overwritten_rows_give_the_scores_of_the_current_rows(table):
@@ -194,27 +183,28 @@ def test_columns_are_known_by_their_ids_through_renames_additions_and_drops(tabl
     same(folder(table), frame)
 
 
-def test_files_without_ids_are_known_by_the_tables_mapping_of_names(catalog):
+@pytest.fixture
+def added(catalog: SqlCatalog) -> Any:
+    """A table with a file that was made without it, and has no ids of its columns."""
     table = catalog.create_table("lake.added", rows().schema)
     path = folder(table) / "data" / "plain.parquet"
     path.parent.mkdir()
     pq.write_table(rows(), path)
     table.add_files([str(path)])
-    with table.update_schema() as update:
+    return table
+
+
+def test_files_without_ids_are_known_by_the_tables_mapping_of_names(added):
+    with added.update_schema() as update:
         update.rename_column("b", "was_b")
-    same(folder(table), rows().to_pandas().rename(columns={"b": "was_b"}))
+    same(folder(added), rows().to_pandas().rename(columns={"b": "was_b"}))
 
 
-def test_files_that_nobody_can_name_the_columns_of_are_refused(catalog):
-    table = catalog.create_table("lake.added", rows().schema)
-    path = folder(table) / "data" / "plain.parquet"
-    path.parent.mkdir()
-    pq.write_table(rows(), path)
-    table.add_files([str(path)])
-    with table.transaction() as change:
+def test_files_that_nobody_can_name_the_columns_of_are_refused(added):
+    with added.transaction() as change:
         change.remove_properties("schema.name-mapping.default")
     with pytest.raises(LakeError, match=r"plain\.parquet has no field ids.*schema.name-mapping.default"):
-        snapshot(folder(table))
+        snapshot(folder(added))
 
 
 class _DeleteManifest(ManifestWriterV2):
