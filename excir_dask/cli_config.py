@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 
 from excir_dask.cli_types import FilePath, is_number
+from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
-from excir_dask.textfile import brief, read_text_file
 
 _SHAPE = "write one option a line, such as  output: pred"
 _ALWAYS = ("config", "help")

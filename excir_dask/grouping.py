@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError
-from excir_dask.textfile import brief, read_text_file
 
 if TYPE_CHECKING:
     import pandas as pd

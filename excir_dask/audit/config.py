@@ -12,8 +12,8 @@ from typing import Any
 
 from excir_dask.audit.limits import Check, read_checks
 from excir_dask.audit.window import Window, fill
+from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
-from excir_dask.textfile import brief, read_text_file
 
 _SHAPE = "docs/AUDIT.md has an example to begin from; a value that begins with {{ needs quotes"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from excir_dask.common.textfile import read_text_file
 from excir_dask.errors import ModelError, SchemaError, UsageError, nearest
-from excir_dask.textfile import read_text_file
 from excir_dask.training.labels import LabelValues, Target
 
 _OPTIONS = {

@@ -1,0 +1,1 @@
+"""What every layer may use: text files, words for messages."""
