@@ -48,7 +48,7 @@ def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, h
     low, high : float
         The smallest and the largest value of ``x``.
     """
-    from excir_dask.kernels.fused import collect, read_off, tally
+    from excir_dask.kernels.numba_loops import collect, read_off, tally
 
     cells = _lay_out(sample)
     if cells is None:

@@ -134,7 +134,7 @@ def co_movement(
     counted : bool
         Count the units of rows too: in one column block only.
     """
-    from excir_dask.kernels.fused import products  # numba takes most of a second to import
+    from excir_dask.kernels.numba_loops import products  # numba takes most of a second to import
 
     width, count = centers.center.size, side.count
     found = np.zeros((width, 7, count))
@@ -161,7 +161,7 @@ def co_movement(
 
 def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:
     """Weight of the values strictly below each threshold (NaN is below none); zeros where an exact column has none."""
-    from excir_dask.kernels.fused import below
+    from excir_dask.kernels.numba_loops import below
 
     flat = thresholds.reshape(-1)
     found = np.zeros(flat.size)
