@@ -22,9 +22,9 @@ from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import KEPT_BYTES, Runner
 from excir_dask.inputs import Inputs, resampled
 from excir_dask.kernels.uncertainty import DRAWS
+from excir_dask.lake.cache import held_bytes
 from excir_dask.lake.footers import unlike_columns
 from excir_dask.lake.frames import is_pandas
-from excir_dask.lake.held import held_bytes
 from excir_dask.lake.sample import Sample
 
 FIRST = 0.05

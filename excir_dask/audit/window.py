@@ -12,8 +12,8 @@ from typing import Any
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.lake.store_errors import public
 from excir_dask.lake.stores import filesystem_of
-from excir_dask.lake.troubles import public
 
 _FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _DATE = ("date", "year", "month", "day")

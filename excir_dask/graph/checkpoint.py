@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError, ReadError, UsageError
 from excir_dask.graph.freeze import freeze, thaw
-from excir_dask.lake.troubles import may_pass, said
+from excir_dask.lake.store_errors import may_pass, said
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums, one_unit
 from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
 from excir_dask.lake.blocks import Block, Layout, RowCounts, Scored, kept
-from excir_dask.lake.held import HeldRows
+from excir_dask.lake.cache import HeldRows
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import places_of, read_slice
 from excir_dask.lake.retry import retrying

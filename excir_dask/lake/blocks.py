@@ -11,9 +11,9 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import Coded
-from excir_dask.lake.pieces import OpenFiles
+from excir_dask.lake.parquet_reader import OpenFiles
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.table import Deleted
+from excir_dask.lake.tables.log import Deleted
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

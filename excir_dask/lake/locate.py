@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
+from excir_dask.lake.store_errors import may_pass, public, translated
 from excir_dask.lake.stores import WEB, filesystem_of
-from excir_dask.lake.table import Table
-from excir_dask.lake.troubles import may_pass, public, translated
+from excir_dask.lake.tables.log import Table
 
 _GLOB = "*?["
 
@@ -163,11 +163,11 @@ def _from_table(name: str, filesystem: fs.FileSystem, root: str, metadata: str |
     """The files that a table's log names: its folder may also hold files of deleted rows."""
     shown = public(name)
     if metadata is None and _table_kind(filesystem, root) == DELTA:
-        from excir_dask.lake.delta import read_delta
+        from excir_dask.lake.tables.delta import read_delta
 
         table = read_delta(shown, filesystem, root, version)
     else:
-        from excir_dask.lake.iceberg import newest_metadata, read_iceberg
+        from excir_dask.lake.tables.iceberg import newest_metadata, read_iceberg
 
         metadata = metadata or newest_metadata(shown, filesystem, root)
         table = read_iceberg(shown, filesystem, root, metadata, version)

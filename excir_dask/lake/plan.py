@@ -17,7 +17,7 @@ from excir_dask.errors import UsageError
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
-from excir_dask.lake.table import Deleted
+from excir_dask.lake.tables.log import Deleted
 
 DEFAULT_BUDGET = 128 * 2**20
 """decoded bytes of one slice"""

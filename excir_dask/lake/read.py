@@ -24,8 +24,8 @@ from pyarrow import fs
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import Coded
 from excir_dask.lake.blocks import Block, Floats, Layout, RowPlace, Scored, kept, make_block
-from excir_dask.lake.held import HeldRows
-from excir_dask.lake.pieces import PieceReader
+from excir_dask.lake.cache import HeldRows
+from excir_dask.lake.parquet_reader import PieceReader
 from excir_dask.lake.plan import Slice
 
 _READ_BYTES = 2**20

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.lake.blocks import Floats, Layout, kept
-from excir_dask.lake.pieces import PieceReader
+from excir_dask.lake.parquet_reader import PieceReader
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import numbers, places_of, read_batches, read_together, release_memory
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
-from excir_dask.lake.table import Deleted, Stored, as_stored
-from excir_dask.lake.troubles import public
+from excir_dask.lake.store_errors import public
+from excir_dask.lake.tables.log import Deleted, Stored, as_stored
 
 _FOOTER_THREADS = 16
 

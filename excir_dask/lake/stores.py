@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import UsageError
-from excir_dask.lake.troubles import may_pass, public, said, translated, whole_files_only
+from excir_dask.lake.store_errors import may_pass, public, said, translated, whole_files_only
 
 T = TypeVar("T")
 

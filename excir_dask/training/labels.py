@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError, SchemaError, UsageError, nearest
-from excir_dask.lake.pieces import OpenFiles, PieceReader
+from excir_dask.lake.parquet_reader import OpenFiles, PieceReader
 from excir_dask.lake.plan import Piece
 from excir_dask.lake.read import release_memory
 from excir_dask.lake.retry import retrying

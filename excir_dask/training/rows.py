@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.pieces import OpenFiles, PieceReader
+from excir_dask.lake.parquet_reader import OpenFiles, PieceReader
 from excir_dask.lake.plan import Piece
 from excir_dask.lake.read import release_memory
 from excir_dask.lake.retry import retrying

@@ -8,7 +8,7 @@ from stores import web
 
 from excir_dask.errors import LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
-from excir_dask.lake.troubles import public, translated
+from excir_dask.lake.store_errors import public, translated
 
 pytest.importorskip("aiohttp")
 

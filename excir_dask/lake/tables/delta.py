@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.lake.table import Key, Positions, Table, TableColumn, TableFile, plain_value
+from excir_dask.lake.tables.log import Key, Positions, Table, TableColumn, TableFile, plain_value
 
 LOG = "_delta_log"
 _MAPPING = "delta.columnMapping"

@@ -1,0 +1,1 @@
+"""Table formats: which files a Delta or Iceberg log says are live."""
