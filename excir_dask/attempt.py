@@ -25,7 +25,7 @@ from excir_dask.kernels.sums import Sums
 from excir_dask.lake.footers import still_columns, unlike_columns
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
-from excir_dask.outputs.checks import check_categories, known_categories
+from excir_dask.models.checks import check_categories, known_categories
 from excir_dask.tables import feature_table, group_table
 
 

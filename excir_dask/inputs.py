@@ -17,12 +17,12 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
-from excir_dask.outputs.checks import check_columns, columns_of_any_type
-from excir_dask.outputs.columns import OutputColumns, output_columns
+from excir_dask.models.checks import check_columns, columns_of_any_type
+from excir_dask.models.columns import OutputColumns, output_columns
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 _NUMBERS = ("int", "uint", "float", "double", "half", "bool", "decimal")
 
@@ -73,7 +73,7 @@ def understand_outputs(
         raise UsageError(f"name output columns (--output) or give a model (--model), one of the two; {what} given")
     if model is None:
         return Outputs(output_columns(output))
-    from excir_dask.outputs.models import load_model
+    from excir_dask.models.load import load_model
 
     loaded = load_model(model, predict_type=predict_type, columns=model_columns, allow_pickle=allow_pickle)
     return Outputs(OutputColumns((), ()), loaded)

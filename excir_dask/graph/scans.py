@@ -49,7 +49,7 @@ from excir_dask.lake.blocks import Layout
 from excir_dask.lake.plan import Plan
 
 if TYPE_CHECKING:
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 log = logging.getLogger(__name__)
 

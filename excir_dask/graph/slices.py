@@ -35,7 +35,7 @@ from excir_dask.lake.retry import retrying
 from excir_dask.lake.rows import read_rows
 
 if TYPE_CHECKING:
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 State = TypeVar("State")
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from excir_dask.lake.plan import Plan, Slice
 from excir_dask.lake.read import hold_slice
 
 if TYPE_CHECKING:
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 Place = tuple[int, int, int]
 """of a slice: column block, span of rows, number side by side"""

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.models import load_model
+from excir_dask.models.load import load_model
 
 SMALL = {"num_leaves": 5, "verbosity": -1, "num_threads": 1, "deterministic": True}
 

@@ -18,8 +18,8 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from excir_dask.errors import ModelError, UsageError
-from excir_dask.outputs import scoring
-from excir_dask.outputs.models import load_model
+from excir_dask.models import scoring
+from excir_dask.models.load import load_model
 
 opened = []
 
@@ -117,7 +117,7 @@ def test_files_that_cannot_be_read(tmp_path):
 CUT = """
 import sys
 from excir_dask.errors import ModelError
-from excir_dask.outputs.models import load_model
+from excir_dask.models.load import load_model
 path, copy, columns = sys.argv[1], sys.argv[2], sys.argv[3].split(",") if sys.argv[3] else None
 content = open(path, "rb").read()
 load_model(path, columns=columns)

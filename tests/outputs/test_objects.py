@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC
 
 from excir_dask.errors import ModelError, UsageError
-from excir_dask.outputs.models import load_model
-from excir_dask.outputs.scoring import open_predictor
+from excir_dask.models.load import load_model
+from excir_dask.models.scoring import open_predictor
 
 
 def check(model, block, expected, names):
@@ -50,7 +50,7 @@ def test_forests_have_no_margins_and_say_so(complete, binary):
 
 
 def test_estimators_use_one_job(complete, binary):
-    from excir_dask.outputs.sklearn_models import _use_one_thread
+    from excir_dask.models.sklearn_models import _use_one_thread
 
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, n_jobs=2)).fit(complete, binary)
     _use_one_thread(forest)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.models import load_model
+from excir_dask.models.load import load_model
 
 OPSET = {"": 17, "ai.onnx.ml": 3}  # what the oldest onnxruntime that is allowed knows
 COLUMNS = ["a", "b", "c"]
@@ -162,7 +162,7 @@ def test_whole_numbers_cannot_be_missing(tmp_path):
 def test_sessions_use_one_thread(tmp_path, complete, target):
     X = complete.to_numpy(np.float32)
     model = load_model(export(tmp_path / "m.onnx", LinearRegression().fit(X, target), X), columns=COLUMNS)
-    from excir_dask.outputs.onnx_models import _open
+    from excir_dask.models.onnx_models import _open
 
     settings = _open(model.payload, "m").get_session_options()
     assert (settings.intra_op_num_threads, settings.inter_op_num_threads) == (1, 1)

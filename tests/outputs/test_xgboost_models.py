@@ -9,7 +9,7 @@ import pytest
 import xgboost as xgb
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.models import load_model
+from excir_dask.models.load import load_model
 
 SMALL = {"max_depth": 3, "nthread": 1}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.errors import ModelError, nearest
 
 if TYPE_CHECKING:
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 
 def known_categories(model: Model) -> dict[str, tuple[Any, ...]]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from excir_dask.errors import ModelError, UsageError, nearest
-from excir_dask.outputs import callables, lightgbm_models, onnx_models, sklearn_models, xgboost_models
-from excir_dask.outputs.files import read_model_file, recognise, unpickle
-from excir_dask.outputs.naming import Asked
-from excir_dask.outputs.scoring import Model, digest
+from excir_dask.models import callables, lightgbm_models, onnx_models, sklearn_models, xgboost_models
+from excir_dask.models.files import read_model_file, recognise, unpickle
+from excir_dask.models.naming import Asked
+from excir_dask.models.scoring import Model, digest
 
 __all__ = ["PREDICT_TYPES", "Model", "load_model"]
 

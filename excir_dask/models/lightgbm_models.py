@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.encode import encode
-from excir_dask.outputs.lightgbm_text import EXPECTED, categorical_columns, read_header
-from excir_dask.outputs.naming import Asked, class_names, numbered, settle_columns
-from excir_dask.outputs.scoring import Model, Predictor, Scored, digest, outputs_first
+from excir_dask.models.encode import encode
+from excir_dask.models.lightgbm_text import EXPECTED, categorical_columns, read_header
+from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
+from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
 
 CLASSES = ("binary", "multiclass", "multiclassova")
 PROBABILITIES = (*CLASSES, "cross_entropy")

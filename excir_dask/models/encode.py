@@ -12,7 +12,7 @@ from excir_dask.errors import ModelError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.outputs.scoring import Model
+    from excir_dask.models.scoring import Model
 
 
 def encode(model: Model, frame: pd.DataFrame, dtype: str) -> NDArray[Any]:

@@ -100,7 +100,7 @@ def open_predictor(model: Model) -> Predictor:
     )  # fmt: skip
     with _lock:  # held while opening, so that threads that start together wait for one instead of opening many
         if key not in _open:
-            _open[key] = import_module(f"excir_dask.outputs.{KINDS[model.kind]}").predictor(model)
+            _open[key] = import_module(f"excir_dask.models.{KINDS[model.kind]}").predictor(model)
             while len(_open) > KEPT:
                 _open.popitem(last=False)
         _open.move_to_end(key)

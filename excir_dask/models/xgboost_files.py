@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.ubjson import read_ubjson
+from excir_dask.models.ubjson import read_ubjson
 
 EXPECTED = 'an XGBoost model as model.save_model("model.ubj") or "model.json" writes it'
 

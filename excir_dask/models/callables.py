@@ -6,8 +6,8 @@ import pickle
 from typing import Any
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.naming import Asked, numbered, settle_columns
-from excir_dask.outputs.scoring import Model, Predictor, Scored, digest, outputs_first
+from excir_dask.models.naming import Asked, numbered, settle_columns
+from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
 
 
 def from_object(function: Any, asked: Asked) -> Model:

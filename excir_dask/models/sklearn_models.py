@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from excir_dask.errors import ExcirError, ModelError
-from excir_dask.outputs.callables import from_pickle, named_outputs, to_pickle
-from excir_dask.outputs.naming import Asked, class_names, settle_columns
-from excir_dask.outputs.scoring import Model, Predictor, Scored, digest
+from excir_dask.models.callables import from_pickle, named_outputs, to_pickle
+from excir_dask.models.naming import Asked, class_names, settle_columns
+from excir_dask.models.scoring import Model, Predictor, Scored, digest
 
 
 def from_object(estimator: Any, asked: Asked) -> Model:

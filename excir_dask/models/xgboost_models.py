@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.encode import encode
-from excir_dask.outputs.naming import Asked, class_names, numbered, settle_columns
-from excir_dask.outputs.scoring import Model, Predictor, Scored, digest
-from excir_dask.outputs.xgboost_files import EXPECTED, check_xgboost_file
+from excir_dask.models.encode import encode
+from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
+from excir_dask.models.scoring import Model, Predictor, Scored, digest
+from excir_dask.models.xgboost_files import EXPECTED, check_xgboost_file
 
 # the value of these objectives is a probability; multi:softmax gives labels, so its margins are transformed here
 PROBABILITIES = ("binary:logistic", "reg:logistic", "multi:softprob", "multi:softmax")

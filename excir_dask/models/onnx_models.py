@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from excir_dask.errors import ModelError
-from excir_dask.outputs.naming import Asked, class_names, numbered, settle_columns
-from excir_dask.outputs.onnx_graph import Graph, read_graph, with_output
-from excir_dask.outputs.scoring import Model, Predictor, Scored, digest, outputs_first
+from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
+from excir_dask.models.onnx_graph import Graph, read_graph, with_output
+from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
 
 _DTYPES = {
     "tensor(float)": "float32",
