@@ -21,7 +21,7 @@ from excir_dask.cli_training import train
 from excir_dask.cli_transfer import compare, sweep
 from excir_dask.cli_types import FilePath
 from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
-from excir_dask.graph.stopping import ask_to_stop, forget_to_stop
+from excir_dask.graph.interrupts import ask_to_stop, forget_to_stop
 from excir_dask.version import __version__
 
 STOPPED = 130

@@ -17,7 +17,7 @@ from processes import dask_processes
 
 from excir_dask import Explanation, explain
 from excir_dask.errors import DataError, UsageError
-from excir_dask.graph.freeze import freeze, thaw
+from excir_dask.graph.state_format import freeze, thaw
 
 FILES = 12
 

@@ -9,7 +9,7 @@ from test_model_outputs import Counting
 from test_sampling import write_lake
 
 from excir_dask import explain, growth
-from excir_dask.graph.store import SpillingStore
+from excir_dask.graph.spill import SpillingStore
 
 
 def doubtful(rows: int = 30_000) -> pd.DataFrame:

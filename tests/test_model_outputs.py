@@ -23,7 +23,7 @@ from excir_dask import explain
 from excir_dask.errors import ModelError, SchemaError, UsageError
 from excir_dask.graph.run import LocalRunner
 from excir_dask.graph.scans import Scans
-from excir_dask.graph.store import SpillingStore
+from excir_dask.graph.spill import SpillingStore
 
 ROWS = 1200
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pyarrow import fs
 
 from excir_dask.errors import DataError, ReadError, UsageError
-from excir_dask.graph.freeze import freeze, thaw
+from excir_dask.graph.state_format import freeze, thaw
 from excir_dask.lake.store_errors import may_pass, said
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from excir_dask.errors import ClusterError
+from excir_dask.graph.interrupts import stop_if_asked
 from excir_dask.graph.progress import Work, counting
-from excir_dask.graph.stopping import stop_if_asked
-from excir_dask.graph.store import SpillingStore
+from excir_dask.graph.spill import SpillingStore
 from excir_dask.graph.tree import Graph, Key
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import ClusterError, UsageError
+from excir_dask.graph.interrupts import stop_if_asked
 from excir_dask.graph.progress import bar
 from excir_dask.graph.run import STALL_SECONDS
-from excir_dask.graph.stopping import stop_if_asked
 from excir_dask.training.params import model_error
 
 if TYPE_CHECKING:
