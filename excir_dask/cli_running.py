@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from excir_dask.clusters import client_of_file, connected, performance_report
+from excir_dask.clusters.connect import client_of_file, connected, performance_report
 from excir_dask.errors import UsageError
 
 SILENCED = ("distributed", "tornado", "asyncio", "dask_jobqueue", "dask_kubernetes", "dask_gateway")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.attempt import attempt
-from excir_dask.clusters import runner_for
+from excir_dask.clusters.connect import runner_for
 from excir_dask.errors import UsageError
 from excir_dask.explanation import Explanation
 from excir_dask.folders import check_target

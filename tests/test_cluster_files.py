@@ -17,8 +17,8 @@ import yaml
 from dask.utils import parse_timedelta
 
 from excir_dask import explain, sweep, train
-from excir_dask.cluster_files import KEYS, read_cluster_file
-from excir_dask.cluster_kinds import MODULES, settings_of, starter_of
+from excir_dask.clusters.config import KEYS, read_cluster_file
+from excir_dask.clusters.kinds import MODULES, settings_of, starter_of
 from excir_dask.errors import ClusterError, UsageError
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from excir_dask.cluster_kinds import own_spec
+from excir_dask.clusters.kinds import own_spec
 
 pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
 

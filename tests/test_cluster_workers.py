@@ -142,7 +142,7 @@ def test_a_cluster_that_stays_without_workers_is_given_up(lake, scheduler, tmp_p
 
 
 def test_a_scheduler_that_stays_without_workers_is_given_up(lake, scheduler, monkeypatch):
-    monkeypatch.setattr("excir_dask.cluster_workers.WORKER_WAIT", 1.0)
+    monkeypatch.setattr("excir_dask.clusters.health.WORKER_WAIT", 1.0)
     with pytest.raises(ClusterError, match="no worker after 1 s"):
         explain(lake, output="pred", scheduler=scheduler)
 

@@ -91,7 +91,7 @@ def _baseline(config: Config, store: Store, target: Target) -> None:
 def _cluster(config: Config) -> None:
     """That a file says how to start a cluster; none is started."""
     if config.cluster is not None:
-        from excir_dask.cluster_files import read_cluster_file
+        from excir_dask.clusters.config import read_cluster_file
 
         read_cluster_file(config.cluster)
 

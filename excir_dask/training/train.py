@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.clusters import client_for
+from excir_dask.clusters.connect import client_for
 from excir_dask.errors import DataError, LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.clusters import reached
+from excir_dask.clusters.connect import reached
 from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from excir_dask.cluster_files import ClusterFile, read_cluster_file
-from excir_dask.cluster_kinds import settings_of, started
-from excir_dask.cluster_workers import check_workers
+from excir_dask.clusters.config import ClusterFile, read_cluster_file
+from excir_dask.clusters.health import check_workers
+from excir_dask.clusters.kinds import settings_of, started
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 

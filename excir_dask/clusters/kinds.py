@@ -15,7 +15,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from excir_dask.cluster_files import ClusterFile, check_names
+from excir_dask.clusters.config import ClusterFile, check_names
 from excir_dask.errors import ClusterError, UsageError, nearest
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""How to start or reach a cluster."""
