@@ -11,7 +11,6 @@ import numpy as np
 
 from excir_dask.assemble import facts, output_table, provenance
 from excir_dask.errors import DataError, NoRowsError
-from excir_dask.explanation import Explanation
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
@@ -26,7 +25,8 @@ from excir_dask.lake.footers import still_columns, unlike_columns
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.models.checks import check_categories, known_categories
-from excir_dask.tables import feature_table, group_table
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.tables import feature_table, group_table
 
 
 @dataclass(frozen=True)

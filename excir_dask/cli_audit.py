@@ -241,7 +241,7 @@ def history(
     from excir_dask.audit import history as kept
     from excir_dask.audit.trend import plot_trend, runs_text, trend_text
     from excir_dask.audit.window import read_date
-    from excir_dask.tables import records
+    from excir_dask.results.tables import records
 
     store = _store(results)
     if feature is not None and group is not None:

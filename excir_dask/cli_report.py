@@ -14,7 +14,7 @@ from excir_dask.cli_options import CONSOLE, options
 from excir_dask.cli_running import loudly
 from excir_dask.cli_types import FilePath
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.folders import REPORT
+from excir_dask.results.storage import REPORT
 
 
 @click.command(cls=Command)
@@ -48,9 +48,9 @@ def report(
 
 def _saved(source: Path, out: str | None) -> str:
     """The report of a folder of this machine; gives the file's name."""
-    from excir_dask.audit.result import VIOLATIONS, AuditResult
-    from excir_dask.explanation import Explanation
-    from excir_dask.transfer.result import Sweep
+    from excir_dask.results.audit import VIOLATIONS, AuditResult
+    from excir_dask.results.explanation import Explanation
+    from excir_dask.results.sweep import Sweep
 
     # an audit's run holds an explanation too
     kinds: dict[str, type[AuditResult] | type[Explanation] | type[Sweep]] = {
@@ -67,9 +67,9 @@ def _saved(source: Path, out: str | None) -> str:
 
 def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -> str:
     """The report of an audit's run at a URL, beside the run if no file is named."""
-    from excir_dask.audit.result import AuditResult
     from excir_dask.audit.store import RUNS, open_store, split_run
     from excir_dask.audit.window import below
+    from excir_dask.results.audit import AuditResult
 
     try:
         results, name = split_run(run)

@@ -11,7 +11,7 @@ from excir_dask.cells import bar, cells, fill, fit, short
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 TOP, TARGET = 8, 0.9
 """what a sample is asked for: the probability that of its top 8, those of all rows have this Jaccard"""

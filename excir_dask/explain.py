@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.attempt import attempt
 from excir_dask.clusters.connect import runner_for
 from excir_dask.errors import UsageError
-from excir_dask.explanation import Explanation
-from excir_dask.folders import check_target
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.growth import grow
@@ -23,6 +21,8 @@ from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.question import Question, ask
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.storage import check_target
 from excir_dask.runs import saved_id, say_done
 
 if TYPE_CHECKING:

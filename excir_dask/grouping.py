@@ -1,6 +1,6 @@
 """Where groups come from: a file, the names of columns, or clusters that were found. All give name -> feature names.
 
-That the members are explained features is for :func:`excir_dask.tables.check_groups` to say, which knows them.
+That the members are explained features is for :func:`excir_dask.results.tables.check_groups` to say, which knows them.
 """
 
 from __future__ import annotations

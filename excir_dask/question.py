@@ -15,8 +15,8 @@ from excir_dask.growth import Goal
 from excir_dask.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
 from excir_dask.kernels.centers import LEVELS
 from excir_dask.lake.sample import Sample
+from excir_dask.results.tables import RANK_BY
 from excir_dask.runs import make_id
-from excir_dask.tables import RANK_BY
 
 CHOICES: dict[str, Sequence[str]] = {
     "centering": tuple(LEVELS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),

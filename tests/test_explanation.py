@@ -9,7 +9,7 @@ import pytest
 from excir_dask import Explanation, explain
 from excir_dask.cells import cells
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.tables import group_table
+from excir_dask.results.tables import group_table
 
 
 @pytest.fixture

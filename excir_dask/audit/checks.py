@@ -11,8 +11,8 @@ from excir_dask.audit import guards, words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import Check
 from excir_dask.audit.noise import measure, noise_floor
-from excir_dask.explanation import Explanation
 from excir_dask.kernels.agreement import DIGITS, top_size
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from excir_dask.audit.findings import Checked, Finding
-from excir_dask.audit.result import CHANGES, MANIFEST, TREND, VIOLATIONS, AuditResult
-from excir_dask.folders import REPORT, digests
+from excir_dask.results.audit import CHANGES, MANIFEST, TREND, VIOLATIONS, AuditResult
+from excir_dask.results.storage import REPORT, digests
 
 VERSION = 1
 """of violations.json"""

@@ -11,8 +11,8 @@ from excir_dask.audit import words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CHECKS, Check
 from excir_dask.audit.scores import other_members, reach
-from excir_dask.explanation import Explanation
 from excir_dask.kernels.agreement import top_size
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd

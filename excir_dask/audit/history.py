@@ -18,7 +18,7 @@ from excir_dask.audit.findings import KINDS
 from excir_dask.audit.scores import scores_of
 from excir_dask.audit.store import LAST, RUNS, Store
 from excir_dask.errors import nearest
-from excir_dask.explanation import Explanation
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from datetime import date

@@ -23,15 +23,15 @@ from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.limits import described
 from excir_dask.audit.lock import LockedError, locked
-from excir_dask.audit.result import AuditResult
 from excir_dask.audit.scores import FEW_ROW_GROUPS, all_pairs, members
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below, check_there, fill, values
 from excir_dask.errors import ExcirError, UsageError, exit_code_of
-from excir_dask.explanation import Explanation
 from excir_dask.grouping import Groups, read_groups
+from excir_dask.results.audit import AuditResult
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.audit.findings import KINDS
-from excir_dask.explanation import Explanation
 from excir_dask.kernels.scores import CHANCE
-from excir_dask.tables import careful_errors
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.tables import careful_errors
 
 if TYPE_CHECKING:
     import pandas as pd

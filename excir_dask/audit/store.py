@@ -19,10 +19,10 @@ from pyarrow import fs
 
 from excir_dask.audit.window import split_query
 from excir_dask.errors import LakeError, ReadError, UsageError, nearest
-from excir_dask.explanation import Explanation
-from excir_dask.folders import whole
 from excir_dask.lake.store_errors import may_pass, public, translated
 from excir_dask.lake.stores import filesystem_of
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.storage import whole
 
 _AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
 """object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""

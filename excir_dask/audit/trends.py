@@ -12,7 +12,7 @@ from excir_dask.audit.slopes import ONE, slopes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 RUNS = 60
 """of the past that are looked at"""

@@ -14,7 +14,7 @@ from excir_dask.report.blocks import Block, Choice, Facts, Grid, Legend, Panels,
 from excir_dask.report.page import require, write
 
 if TYPE_CHECKING:
-    from excir_dask.audit.result import AuditResult
+    from excir_dask.results.audit import AuditResult
 
 SAID = 5
 """violations that are also said in words"""

@@ -10,7 +10,7 @@ from excir_dask.report.blocks import Tone, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.audit.result import AuditResult
+    from excir_dask.results.audit import AuditResult
 
 ABOUT_GUARDS = {
     "rows_min": "rows", "rows_ratio_min": "rows over the baseline's, at least",

@@ -19,7 +19,7 @@ from excir_dask.report.plots import Z95
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 TOP = 20
 """features of a ranking and of the outputs side by side"""

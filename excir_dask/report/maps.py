@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 PANELS = 5
 """panels in a row"""

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from excir_dask.errors import ExcirError, UsageError
-from excir_dask.explanation import Explanation
 from excir_dask.report.plots import ranking
+from excir_dask.results.explanation import Explanation
 
 
 def draw(folder: str | Path, target: str | Path) -> None:

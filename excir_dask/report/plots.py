@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 COLOURS = {1: "#2b7bba", -1: "#d1603d", 0: "#8a8a8a"}
 """direction -> colour, as in the tables of a notebook; these two also differ for colour-blind readers"""

@@ -13,7 +13,7 @@ from excir_dask.transfer.summary import of_kind
 from excir_dask.transfer.sweep_words import percent
 
 if TYPE_CHECKING:
-    from excir_dask.transfer.result import Sweep
+    from excir_dask.results.sweep import Sweep
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from excir_dask.transfer.summary import HIGH, LOW, of_kind
 from excir_dask.transfer.sweep_words import headline, percent, table_of, title, verdict
 
 if TYPE_CHECKING:
-    from excir_dask.transfer.result import Sweep
+    from excir_dask.results.sweep import Sweep
 
 LIMITS = (
     (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from excir_dask.transfer.result import Sweep
+    from excir_dask.results.sweep import Sweep
 
 LINE, CHOSEN = COLOURS[1], COLOURS[-1]
 SHADES = ("#f4f7fa", "#9dc3e0", LINE, "#10406b")

@@ -11,7 +11,7 @@ from excir_dask.report.blocks import Block, Points, Strong, Words
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.explanation import Explanation
+    from excir_dask.results.explanation import Explanation
 
 FAINT = 0.05
 """strength below which a feature is said to show next to no co-movement"""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.explanation import Explanation
 from excir_dask.kernels import agreement as measures
-from excir_dask.tables import records
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.tables import records
 from excir_dask.transfer import words
 from excir_dask.transfer.pairs import common, feature_pairs, have, paired, regrouped, without
 from excir_dask.transfer.settings import differences

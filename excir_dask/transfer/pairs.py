@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from excir_dask.errors import UsageError
-from excir_dask.explanation import Explanation
 from excir_dask.kernels.agreement import DIGITS, places
+from excir_dask.results.explanation import Explanation
 from excir_dask.transfer.words import listed
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from excir_dask.explanation import Explanation
+from excir_dask.results.explanation import Explanation
 
 _DIGITS = 12
 """of a fingerprint that are shown"""

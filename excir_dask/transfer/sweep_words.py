@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.transfer.summary import of_kind
 
 if TYPE_CHECKING:
-    from excir_dask.transfer.result import Sweep
+    from excir_dask.results.sweep import Sweep
 
 COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("share", "fraction", lambda value: percent(value)),

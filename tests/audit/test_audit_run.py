@@ -17,13 +17,13 @@ from excir_dask.audit import history, words
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.limits import CHECKS
-from excir_dask.audit.result import AuditResult
 from excir_dask.audit.run import audit
 from excir_dask.audit.slopes import slopes
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.report import audit_page
+from excir_dask.results.audit import AuditResult
 
 pytestmark = pytest.mark.usefixtures("synchronous")
 

@@ -12,8 +12,8 @@ from excir_dask import Explanation, Sweep, explain, sweep
 from excir_dask.audit.config import Config
 from excir_dask.audit.history import rows_of
 from excir_dask.audit.limits import read_checks
-from excir_dask.audit.result import AuditResult
 from excir_dask.audit.run import Target, judge
+from excir_dask.results.audit import AuditResult
 
 NASTY = '</script><script>alert("x")</script><b>&'
 FORMULA = "$$x^2$$"

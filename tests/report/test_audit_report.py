@@ -7,9 +7,9 @@ from pathlib import Path
 import makers
 import pytest
 
-from excir_dask.audit.result import AuditResult
 from excir_dask.report.audit_page import page
 from excir_dask.report.blocks import Facts, Grid, Panels, Points, Report, Verdict
+from excir_dask.results.audit import AuditResult
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
-from excir_dask.tables import records
+from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.tables import records
 from excir_dask.transfer import sweep_words as words
 
 if TYPE_CHECKING:

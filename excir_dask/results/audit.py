@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.explanation import Explanation
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd

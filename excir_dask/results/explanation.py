@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
-from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
 from excir_dask.kernels.uncertainty import DRAWS
-from excir_dask.tables import group_table, lake_errors, records
+from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
     import pandas as pd
