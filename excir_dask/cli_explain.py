@@ -106,7 +106,7 @@ def plan(
     excir plan lake/
     excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
     """
-    from excir_dask.survey import survey
+    from excir_dask.pipeline.preview import survey
 
     columns = [column for _, column in outputs]
     with loudly(quiet, verbose):

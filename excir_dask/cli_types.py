@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from excir_dask.grouping import checked_groups
+from excir_dask.pipeline.group_sources import checked_groups
 
 
 class Names(click.ParamType):

@@ -1,4 +1,4 @@
-"""Start reading here: :mod:`excir_dask.question` understands what is asked for, :mod:`excir_dask.attempt` does it."""
+"""Start reading here: :mod:`excir_dask.pipeline.options` understands what is asked for, :mod:`excir_dask.pipeline.run` does it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.attempt import attempt
 from excir_dask.clusters.connect import runner_for
 from excir_dask.errors import UsageError
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
-from excir_dask.growth import grow
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.stores import filesystem_of
-from excir_dask.question import Question, ask
+from excir_dask.pipeline.adaptive import grow
+from excir_dask.pipeline.options import Question, ask
+from excir_dask.pipeline.run import attempt
+from excir_dask.pipeline.run_id import saved_id, say_done
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import check_target
-from excir_dask.runs import saved_id, say_done
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,7 +10,7 @@ from oracle import write_lake
 
 from excir_dask import Explanation, explain
 from excir_dask.errors import UsageError
-from excir_dask.grouping import read_groups
+from excir_dask.pipeline.group_sources import read_groups
 
 BLOCKS, SIZE, WIDTH, ROWS = 8, 5, 200, 8000
 
@@ -115,7 +115,7 @@ def test_a_threshold_that_cannot_be_a_correlation_is_refused_before_reading(thre
 
 
 def test_many_columns_are_told_what_finding_groups_costs(lake, monkeypatch, caplog):
-    monkeypatch.setattr("excir_dask.group_choice._MANY", 100)
+    monkeypatch.setattr("excir_dask.pipeline.groups._MANY", 100)
     explain(lake[0], output="pred", group_correlated=0.9, group_rows=100)
     assert "200 columns" in caplog.text
     assert "GB" in caplog.text

@@ -8,8 +8,9 @@ import pytest
 from test_model_outputs import Counting
 from test_sampling import write_lake
 
-from excir_dask import explain, growth
+from excir_dask import explain
 from excir_dask.graph.spill import SpillingStore
+from excir_dask.pipeline import adaptive as growth
 
 
 def doubtful(rows: int = 30_000) -> pd.DataFrame:

@@ -16,9 +16,9 @@ from fsspec.implementations.local import LocalFileSystem
 from excir_dask import explain
 from excir_dask.cli_lake import storage_options
 from excir_dask.errors import ExcirError
-from excir_dask.inputs import prepare, understand_outputs
 from excir_dask.lake.sample import Sample
-from excir_dask.survey import survey
+from excir_dask.pipeline.inputs import prepare, understand_outputs
+from excir_dask.pipeline.preview import survey
 
 SECRET = "Zq7-very+secret/value"
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from excir_dask import explain
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.survey import BASE_MEMORY, survey
+from excir_dask.pipeline.preview import BASE_MEMORY, survey
 
 ROWS = 40
 

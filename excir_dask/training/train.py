@@ -19,14 +19,14 @@ from excir_dask.clusters.connect import client_for
 from excir_dask.errors import DataError, LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
-from excir_dask.inputs import parse_bytes
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import DEFAULT_BUDGET, whole_rows
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
-from excir_dask.runs import make_id, saved_id, say_done
+from excir_dask.pipeline.inputs import parse_bytes
+from excir_dask.pipeline.run_id import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse

@@ -15,10 +15,10 @@ from excir_dask.clusters.connect import reached
 from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
+from excir_dask.pipeline.run_id import lake_fingerprint, make_id, saved_id, say_done
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import check_target
 from excir_dask.results.sweep import Sweep
-from excir_dask.runs import lake_fingerprint, make_id, saved_id, say_done
 from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.summary import choose, front_of, summarise
 from excir_dask.version import __version__

@@ -19,7 +19,7 @@ from lakes import cir, rows, same, snapshot
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.survey import survey
+from excir_dask.pipeline.preview import survey
 
 deltalake = pytest.importorskip("deltalake")
 from deltalake import DeltaTable, Field, write_deltalake  # noqa: E402

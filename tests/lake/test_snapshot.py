@@ -171,7 +171,7 @@ def test_a_file_removed_after_the_listing_is_named(lake):
 def test_a_file_rewritten_with_the_same_size_during_a_run_is_noticed(tmp_path, monkeypatch, synchronous):
     import importlib
 
-    run = importlib.import_module("excir_dask.attempt")
+    run = importlib.import_module("excir_dask.pipeline.run")
     rng = np.random.default_rng(0)
 
     def write() -> None:

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from excir_dask.attempt import Attempt, Settings, attempt
 from excir_dask.errors import NoRowsError, UsageError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import KEPT_BYTES, Runner
-from excir_dask.inputs import Inputs, resampled
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.cache import held_bytes
 from excir_dask.lake.footers import unlike_columns
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.sample import Sample
+from excir_dask.pipeline.inputs import Inputs, resampled
+from excir_dask.pipeline.run import Attempt, Settings, attempt
 from excir_dask.results.explanation import Explanation
 
 FIRST = 0.05

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from excir_dask.assemble import facts, output_table, provenance
 from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.slices import LakeStats
-from excir_dask.group_choice import WantedGroups, all_groups
-from excir_dask.inputs import Inputs, Outputs
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import ColumnStats, center_errors, centers, concatenate
 from excir_dask.kernels.scores import score
@@ -25,6 +22,9 @@ from excir_dask.lake.footers import still_columns, unlike_columns
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.models.checks import check_categories, known_categories
+from excir_dask.pipeline.groups import WantedGroups, all_groups
+from excir_dask.pipeline.inputs import Inputs, Outputs
+from excir_dask.pipeline.metadata import facts, output_table, provenance
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import feature_table, group_table
 

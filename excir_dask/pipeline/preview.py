@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from excir_dask.errors import LakeError, SchemaError
-from excir_dask.inputs import parse_bytes
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
 from excir_dask.lake.schema import conflicts, describe_columns
 from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
+from excir_dask.pipeline.inputs import parse_bytes
 
 BASE_MEMORY = 250 * 2**20
 """resident memory of a worker process before it reads anything"""

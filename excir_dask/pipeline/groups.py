@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from excir_dask.errors import UsageError
 from excir_dask.graph.slices import LakeStats
-from excir_dask.grouping import Groups, combine, name_by_strength, prefix_groups, read_groups
 from excir_dask.lake.select import Selection
+from excir_dask.pipeline.group_sources import Groups, combine, name_by_strength, prefix_groups, read_groups
 from excir_dask.results.tables import check_groups
 
 if TYPE_CHECKING:

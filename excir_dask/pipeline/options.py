@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from excir_dask.attempt import Settings
 from excir_dask.errors import UsageError, nearest
-from excir_dask.group_choice import understand_groups
-from excir_dask.growth import Goal
-from excir_dask.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
 from excir_dask.kernels.centers import LEVELS
 from excir_dask.lake.sample import Sample
+from excir_dask.pipeline.adaptive import Goal
+from excir_dask.pipeline.groups import understand_groups
+from excir_dask.pipeline.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
+from excir_dask.pipeline.run import Settings
+from excir_dask.pipeline.run_id import make_id
 from excir_dask.results.tables import RANK_BY
-from excir_dask.runs import make_id
 
 CHOICES: dict[str, Sequence[str]] = {
     "centering": tuple(LEVELS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.slices import LakeStats
-from excir_dask.inputs import Inputs, Outputs
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import ColumnStats
+from excir_dask.pipeline.inputs import Inputs, Outputs
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""One run in order: options, inputs, measure, result."""
