@@ -4,12 +4,12 @@
 >>> explanation = explain("lake/", output="pred")  # doctest: +SKIP
 """
 
+from excir_dask.agreement.compare import compare
 from excir_dask.explain import explain
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.sweep import Sweep
 from excir_dask.training.result import Training
 from excir_dask.training.train import train
-from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.sweep import sweep
 from excir_dask.version import __version__
 

@@ -277,8 +277,8 @@ def compare(a: str, b: str, results: str | None, k: int, as_json: bool) -> None:
     """Say how far run B agrees with run A, any two of the past."""
     from dataclasses import replace
 
+    from excir_dask.agreement.compare import compare as agreement
     from excir_dask.transfer import words
-    from excir_dask.transfer.agreement import compare as agreement
 
     (store_a, run_a), (store_b, run_b) = _run(a, results), _run(b, results)
     found = replace(agreement(store_a.load(run_a), store_b.load(run_b), k), names=(a, b))

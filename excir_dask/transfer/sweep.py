@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.agreement.compare import compare
 from excir_dask.clusters.connect import reached
 from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
@@ -19,7 +20,6 @@ from excir_dask.pipeline.run_id import lake_fingerprint, make_id, saved_id, say_
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import check_target
 from excir_dask.results.sweep import Sweep
-from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.summary import choose, front_of, summarise
 from excir_dask.version import __version__
 

@@ -11,7 +11,7 @@ from excir_dask.cells import cells, fill, fit, short
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.transfer.agreement import Agreement
+    from excir_dask.agreement.compare import Agreement
 
 NAME = 32
 """cells of a name that are shown"""

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from excir_dask import Explanation, Sweep, explain, sweep
+from excir_dask.agreement.compare import compare
 from excir_dask.errors import LakeChangedError, LakeError, UsageError
 from excir_dask.transfer import sweep as module
-from excir_dask.transfer.agreement import compare
 from excir_dask.transfer.sweep_words import verdict
 
 WEIGHTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1, *([0.02] * 12)])

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from excir_dask.agreement.pairs import common, feature_pairs, have, paired, regrouped, without
+from excir_dask.agreement.settings import differences
 from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels import agreement as measures
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import records
 from excir_dask.transfer import words
-from excir_dask.transfer.pairs import common, feature_pairs, have, paired, regrouped, without
-from excir_dask.transfer.settings import differences
 
 if TYPE_CHECKING:
     import pandas as pd
