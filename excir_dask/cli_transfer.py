@@ -67,8 +67,8 @@ def sweep(
     excir sweep lake/ --retrain --label bought
     excir sweep --config sweep.yaml --seeds 5
     """
+    from excir_dask.sweep.run import sweep as run
     from excir_dask.training.params import parse_params
-    from excir_dask.transfer.sweep import sweep as run
 
     if retrain != (label is not None):
         raise UsageError("--retrain and --label go together: --retrain --label COLUMN; only one of them is given")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from excir_dask.report.blocks import Chart
 from excir_dask.report.figures import AGAINST, FONT, INK, MUTED, PAPER, WITH, bare, chart, hover, rounded
-from excir_dask.transfer.summary import of_kind
+from excir_dask.sweep.summary import of_kind
 from excir_dask.transfer.sweep_words import percent
 
 if TYPE_CHECKING:

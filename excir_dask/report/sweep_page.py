@@ -11,7 +11,7 @@ from excir_dask.report.columns import Column, content
 from excir_dask.report.figures import DARK
 from excir_dask.report.page import require, write
 from excir_dask.report.transfer import NAMES
-from excir_dask.transfer.summary import HIGH, LOW, of_kind
+from excir_dask.sweep.summary import HIGH, LOW, of_kind
 from excir_dask.transfer.sweep_words import headline, percent, table_of, title, verdict
 
 if TYPE_CHECKING:

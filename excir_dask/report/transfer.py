@@ -10,7 +10,7 @@ import numpy as np
 from excir_dask.errors import UsageError, nearest
 from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
 from excir_dask.report.plots import COLOURS
-from excir_dask.transfer.summary import HIGH, LOW, front_of, of_kind
+from excir_dask.sweep.summary import HIGH, LOW, front_of, of_kind
 from excir_dask.transfer.sweep_words import percent
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.transfer.summary import of_kind
+from excir_dask.sweep.summary import of_kind
 
 if TYPE_CHECKING:
     from excir_dask.results.sweep import Sweep

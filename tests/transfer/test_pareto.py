@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from excir_dask.transfer.pareto import front, knee, smallest
+from excir_dask.sweep.pareto import front, knee, smallest
 
 POINTS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=30)
 

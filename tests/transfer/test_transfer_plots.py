@@ -11,7 +11,7 @@ import pytest
 
 from excir_dask import Sweep, sweep
 from excir_dask.errors import UsageError
-from excir_dask.transfer.summary import HIGH, LOW
+from excir_dask.sweep.summary import HIGH, LOW
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from excir_dask.transfer.pareto import front, knee, smallest
+from excir_dask.sweep.pareto import front, knee, smallest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from excir_dask.pipeline.run_id import lake_fingerprint, make_id, saved_id, say_
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import check_target
 from excir_dask.results.sweep import Sweep
-from excir_dask.transfer.summary import choose, front_of, summarise
+from excir_dask.sweep.summary import choose, front_of, summarise
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""How few rows give the ranking of all."""
