@@ -104,7 +104,7 @@ def run(
 
     Where it runs is the configuration's, unless --scheduler or --cluster says otherwise.
     """
-    from excir_dask.audit import words
+    from excir_dask.audit import messages as words
     from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.run import audit as run_audit
     from excir_dask.audit.run import told

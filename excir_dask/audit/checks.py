@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.audit import guards, words
+from excir_dask.audit import data_checks as guards
+from excir_dask.audit import messages as words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import Check
 from excir_dask.audit.noise import measure, noise_floor

@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.audit import history, words
+from excir_dask.audit import history
+from excir_dask.audit import messages as words
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.config import Config

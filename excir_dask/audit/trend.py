@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.audit.history import SERIES
+from excir_dask.audit.messages import MARKS
 from excir_dask.audit.slopes import slopes
-from excir_dask.audit.words import MARKS
 from excir_dask.cells import bar, fit
 from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
 

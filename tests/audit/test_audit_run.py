@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from days import FIRST, frame, write_day
 
 from excir_dask import Explanation
-from excir_dask.audit import history, words
+from excir_dask.audit import history
+from excir_dask.audit import messages as words
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.limits import CHECKS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.audit import words
+from excir_dask.audit import messages as words
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CHECKS, Check
 from excir_dask.audit.scores import other_members, reach
