@@ -62,8 +62,8 @@ def explain(
     excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? the same again goes on
     excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
     """
-    from excir_dask import display
     from excir_dask.explain import explain as run
+    from excir_dask.render import text as display
 
     _check_target(given["fraction"])
     arguments = explain_arguments(**given)
@@ -127,7 +127,7 @@ def _check_target(fraction: float | str) -> None:
 
 
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
-    from excir_dask.display import with_intervals
+    from excir_dask.render.text import with_intervals
 
     return {
         "rows": explanation.facts["rows"],

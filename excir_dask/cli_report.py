@@ -38,7 +38,7 @@ def report(
     excir report audits/runs/RUN
     excir report s3://bucket/audits/runs/RUN --out run.html
     """
-    from excir_dask.report.page import require
+    from excir_dask.render.html.page import require
 
     require()
     with loudly(quiet, verbose):

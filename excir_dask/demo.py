@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from excir_dask import display
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
+from excir_dask.render import text as display
 from excir_dask.training.train import train
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from sklearn.metrics import ndcg_score
 from test_cli import excir
 
 from excir_dask import compare, explain
-from excir_dask.cells import cells
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.kernels.agreement import jaccard_chance
+from excir_dask.render.terminal import cells
 
 NAMES = [f"f{j:02d}" for j in range(20)]
 GROUPS = {f"g{j}": NAMES[2 * j : 2 * j + 2] for j in range(10)}

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from excir_dask import Explanation, explain
-from excir_dask.cells import cells
 from excir_dask.errors import LakeError, UsageError
+from excir_dask.render.terminal import cells
 from excir_dask.results.tables import group_table
 
 

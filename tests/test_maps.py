@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from excir_dask.report.maps import natural  # noqa: E402
+from excir_dask.render.plots.heatmap import natural  # noqa: E402
 
 LABEL = "cir (0.5: no aligned co-movement)"
 

@@ -21,7 +21,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 
-from excir_dask.report import picture, plots  # noqa: E402
+from excir_dask.render.plots import picture  # noqa: E402
+from excir_dask.render.plots import ranking as plots  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +166,7 @@ def test_missing_matplotlib_says_what_to_install(explanation: Explanation, monke
 
 
 def test_matplotlib_is_imported_on_use_only() -> None:
-    code = "import sys, excir_dask.report.plots; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, excir_dask.render.plots.ranking; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1]).returncode == 0
 
 

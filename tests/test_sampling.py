@@ -13,11 +13,11 @@ from oracle import write_lake
 
 from excir_dask import explain
 from excir_dask.cli import excir
-from excir_dask.display import with_intervals
 from excir_dask.errors import DataError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.snapshot import LakeFile, take_snapshot
+from excir_dask.render.text import with_intervals
 
 
 def files(row_groups: list[list[int]], folders: int = 1) -> list[LakeFile]:

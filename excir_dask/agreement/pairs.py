@@ -9,8 +9,8 @@ import numpy as np
 
 from excir_dask.errors import UsageError
 from excir_dask.kernels.agreement import DIGITS, places
+from excir_dask.render.agreement_text import listed
 from excir_dask.results.explanation import Explanation
-from excir_dask.transfer.words import listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ VERSION = 1
 
 def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> None:
     """Fill a run's folder. The manifest holds the digests of all files but the report, which is made from them."""
-    from excir_dask.report.page import add
+    from excir_dask.render.html.page import add
 
     result.explanation.save(folder, report=False)
     (folder / VIOLATIONS).write_text(_json(result.found), encoding="utf-8")

@@ -35,7 +35,7 @@ class AuditResult:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as one HTML file that works offline (needs bokeh and jinja2)."""
-        from excir_dask.report.audit_page import save
+        from excir_dask.render.html.audit_page import save
 
         return save(self, path)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.pipeline.group_sources import write_groups
+from excir_dask.render import text as display
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import group_table, lake_errors, records
 
@@ -134,7 +134,7 @@ class Explanation:
 
     def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
         """Bars of the ``k`` best ranked features with their errors (needs matplotlib)."""
-        from excir_dask.report.plots import ranking
+        from excir_dask.render.plots.ranking import ranking
 
         return ranking(self, k, output, ax)
 
@@ -166,7 +166,7 @@ class Explanation:
         Figure
             A notebook shows it; ``pyplot`` does not know it.
         """
-        from excir_dask.report.maps import heatmap
+        from excir_dask.render.plots.heatmap import heatmap
 
         return heatmap(self, shape, outputs, features, path)
 
@@ -180,7 +180,7 @@ class Explanation:
         path : path
             A file, such as ``report.html``.
         """
-        from excir_dask.report.explanation_page import save
+        from excir_dask.render.html.explanation_page import save
 
         return save(self, path)
 
@@ -191,7 +191,7 @@ class Explanation:
         them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.report.page import add
+        from excir_dask.render.html.page import add
 
         target = check_target(folder, overwrite)
         with whole(target) as made:

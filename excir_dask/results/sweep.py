@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
+from excir_dask.render import sweep_text as words
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import records
-from excir_dask.transfer import sweep_words as words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class Sweep:
         Figure
             A notebook shows it; ``pyplot`` does not know it.
         """
-        from excir_dask.report.transfer import picture
+        from excir_dask.render.plots.sweep import picture
 
         return picture(self, path)
 
@@ -71,7 +71,7 @@ class Sweep:
         path : path
             A file, such as ``report.html``; a report that is already there is replaced.
         """
-        from excir_dask.report.sweep_page import save
+        from excir_dask.render.html.sweep_page import save
 
         return save(self, path)
 
@@ -95,7 +95,7 @@ class Sweep:
         ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
         (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.report.page import add
+        from excir_dask.render.html.page import add
 
         target = check_target(folder, overwrite, "sweep")
         with whole(target) as made:

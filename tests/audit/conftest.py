@@ -17,7 +17,7 @@ from excir_dask.audit.baseline import set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.run import AuditRun, audit
 from excir_dask.audit.store import open_store
-from excir_dask.report import page
+from excir_dask.render.html import page
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from excir_dask.audit.slopes import slopes
 from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.report import audit_page
+from excir_dask.render.html import audit_page
 from excir_dask.results.audit import AuditResult
 
 pytestmark = pytest.mark.usefixtures("synchronous")

@@ -7,8 +7,8 @@ from pathlib import Path
 import makers
 import pytest
 
-from excir_dask.report.audit_page import page
-from excir_dask.report.blocks import Facts, Grid, Panels, Points, Report, Verdict
+from excir_dask.render.html.audit_page import page
+from excir_dask.render.html.blocks import Facts, Grid, Panels, Points, Report, Verdict
 from excir_dask.results.audit import AuditResult
 
 

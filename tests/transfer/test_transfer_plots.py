@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from excir_dask.report import transfer  # noqa: E402
+from excir_dask.render.plots import sweep as transfer  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from excir_dask.report.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
-from excir_dask.report.columns import Column, content
-from excir_dask.report.figures import DARK
-from excir_dask.report.page import require, write
-from excir_dask.report.transfer import NAMES
+from excir_dask.render.html.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
+from excir_dask.render.html.columns import Column, content
+from excir_dask.render.html.figures import DARK
+from excir_dask.render.html.page import require, write
+from excir_dask.render.plots.sweep import NAMES
+from excir_dask.render.sweep_text import headline, percent, table_of, title, verdict
 from excir_dask.sweep.summary import HIGH, LOW, of_kind
-from excir_dask.transfer.sweep_words import headline, percent, table_of, title, verdict
 
 if TYPE_CHECKING:
     from excir_dask.results.sweep import Sweep
@@ -74,7 +74,7 @@ def _target(sweep: Sweep) -> str:
 
 
 def _charts(sweep: Sweep) -> list[Section]:
-    from excir_dask.report.sweep_charts import front, growth
+    from excir_dask.render.html.sweep_charts import front, growth
 
     signs = [("with", "on the Pareto front"), ("hollow", "another fraction is better in both")]
     chosen = [("against", "chosen")] if sweep.chosen is not None else []

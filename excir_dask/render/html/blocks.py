@@ -61,7 +61,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Chart:
-    """A Bokeh figure, as :func:`~excir_dask.report.figures.chart` makes it."""
+    """A Bokeh figure, as :func:`~excir_dask.render.html.figures.chart` makes it."""
 
     kind: ClassVar[str] = "chart"
     item: Mapping[str, Any]
@@ -98,7 +98,7 @@ class Rows:
 
     kind: ClassVar[str] = "rows"
     content: Mapping[str, Any]
-    """as :func:`~excir_dask.report.columns.content` makes it"""
+    """as :func:`~excir_dask.render.html.columns.content` makes it"""
     what: str
     """what a row is, in the plural"""
     note: str = ""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
-from excir_dask.report.plots import COLOURS
+from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, pyplot
+from excir_dask.render.plots.ranking import COLOURS
+from excir_dask.render.sweep_text import percent
 from excir_dask.sweep.summary import HIGH, LOW, front_of, of_kind
-from excir_dask.transfer.sweep_words import percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.report.blocks import Chart
-from excir_dask.report.figures import AGAINST, FONT, INK, MUTED, PAPER, WITH, bare, chart, hover, rounded
+from excir_dask.render.html.blocks import Chart
+from excir_dask.render.html.figures import AGAINST, FONT, INK, MUTED, PAPER, WITH, bare, chart, hover, rounded
+from excir_dask.render.sweep_text import percent
 from excir_dask.sweep.summary import of_kind
-from excir_dask.transfer.sweep_words import percent
 
 if TYPE_CHECKING:
     from excir_dask.results.sweep import Sweep

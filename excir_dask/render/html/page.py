@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from excir_dask.errors import UsageError
-from excir_dask.report.blocks import Chart, Report, Rows
+from excir_dask.render.html.blocks import Chart, Report, Rows
 from excir_dask.version import __version__
 
 ASSETS = Path(__file__).parent / "assets"

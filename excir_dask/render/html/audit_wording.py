@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.audit.limits import CHECKS
-from excir_dask.report.blocks import Tone, Verdict
+from excir_dask.render.html.blocks import Tone, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ import numpy as np
 from excir_dask.audit.history import SERIES
 from excir_dask.audit.messages import MARKS
 from excir_dask.audit.slopes import slopes
-from excir_dask.cells import bar, fit
-from excir_dask.report.canvas import GRID, INK, MUTED, axes, check_path, pyplot
+from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, pyplot
+from excir_dask.render.terminal import bar, fit
 
 if TYPE_CHECKING:
     import pandas as pd

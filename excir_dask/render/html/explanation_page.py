@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.report import wording
-from excir_dask.report.blocks import Block, Choice, Facts, Grid, GroupList, Legend, Points, Report, Rows, Section, Words
-from excir_dask.report.columns import Column, content, size
-from excir_dask.report.figures import DARK
-from excir_dask.report.page import require, write
-from excir_dask.report.plots import Z95
+from excir_dask.render.html import wording
+from excir_dask.render.html.blocks import (
+    Block,
+    Choice,
+    Facts,
+    Grid,
+    GroupList,
+    Legend,
+    Points,
+    Report,
+    Rows,
+    Section,
+    Words,
+)
+from excir_dask.render.html.columns import Column, content, size
+from excir_dask.render.html.figures import DARK
+from excir_dask.render.html.page import require, write
+from excir_dask.render.plots.ranking import Z95
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +92,7 @@ def _names(explanation: Explanation) -> list[str]:
 
 
 def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
-    from excir_dask.report.charts import ranking
+    from excir_dask.render.html.charts import ranking
 
     outputs = _names(explanation)
     panels: list[tuple[str, list[Block]]] = []
@@ -96,7 +108,7 @@ def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
 
 
 def _side_by_side(explanation: Explanation) -> Section | None:
-    from excir_dask.report.charts import side_by_side
+    from excir_dask.render.html.charts import side_by_side
 
     outputs = _names(explanation)
     if len(outputs) < 2:
@@ -114,7 +126,7 @@ def _side_by_side(explanation: Explanation) -> Section | None:
 
 
 def _spread(explanation: Explanation) -> Section:
-    from excir_dask.report.charts import swarm
+    from excir_dask.render.html.charts import swarm
 
     outputs = _names(explanation)[:OUTPUTS]
     drawn, step = swarm([explanation.of(output) for output in outputs], outputs)

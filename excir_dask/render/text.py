@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.cells import bar, cells, fill, fit, short
+from excir_dask.render.terminal import bar, cells, fill, fit, short
 
 if TYPE_CHECKING:
     import pandas as pd

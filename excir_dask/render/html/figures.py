@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from excir_dask.cells import cells
-from excir_dask.report.blocks import Chart
-from excir_dask.report.plots import COLOURS
+from excir_dask.render.html.blocks import Chart
+from excir_dask.render.plots.ranking import COLOURS
+from excir_dask.render.terminal import cells
 
 INK, MUTED, GRID = "#20242a", "#626a73", "#e2e5e9"
 PAPER = "#fefefe"

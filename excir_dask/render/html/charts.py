@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.report.blocks import Chart
-from excir_dask.report.figures import (
+from excir_dask.render.html.blocks import Chart
+from excir_dask.render.html.figures import (
     AGAINST,
     GRID,
     INK,

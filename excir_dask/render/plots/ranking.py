@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.errors import UsageError
-from excir_dask.report.canvas import GRID, INK, MUTED, axes
+from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.report import audit_wording as wording
-from excir_dask.report import explanation_page
-from excir_dask.report.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
-from excir_dask.report.page import require, write
+from excir_dask.render.html import audit_wording as wording
+from excir_dask.render.html import explanation_page
+from excir_dask.render.html.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
+from excir_dask.render.html.page import require, write
 
 if TYPE_CHECKING:
     from excir_dask.results.audit import AuditResult
@@ -41,7 +41,7 @@ def save(result: AuditResult, path: str | os.PathLike[str]) -> Path:
 
 def page(result: AuditResult) -> Report:
     """The report as sections."""
-    from excir_dask.report.audit_charts import AUDIT_DARK
+    from excir_dask.render.html.audit_charts import AUDIT_DARK
 
     scores = {section.key: section for section in explanation_page.sections(result.explanation)}
     ends = {key: scores.pop(key) for key in ("read", "quality", "limits", "provenance")}
@@ -108,7 +108,7 @@ def _figure(value: float | None, of: Mapping[str, Any]) -> str:
 
 
 def _changes(result: AuditResult) -> Section | None:
-    from excir_dask.report.audit_charts import before_and_now
+    from excir_dask.render.html.audit_charts import before_and_now
 
     changes = result.changes
     if changes.empty:
@@ -141,7 +141,7 @@ def _severities(result: AuditResult) -> dict[tuple[str, str, str], str]:
 
 
 def _trend(result: AuditResult) -> Section | None:
-    from excir_dask.report.audit_charts import span, trend
+    from excir_dask.render.html.audit_charts import span, trend
 
     parts = [part for _, part in result.trend.groupby(["kind", "output", "name"], sort=False) if len(part) > 1]
     if not parts:

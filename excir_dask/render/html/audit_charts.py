@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.report.blocks import Chart
-from excir_dask.report.charts import ROW
-from excir_dask.report.figures import (
+from excir_dask.render.html.blocks import Chart
+from excir_dask.render.html.charts import ROW
+from excir_dask.render.html.figures import (
     AGAINST,
     DARK,
     FONT,
@@ -24,7 +24,7 @@ from excir_dask.report.figures import (
     name_rows,
     rounded,
 )
-from excir_dask.report.plots import Z95
+from excir_dask.render.plots.ranking import Z95
 
 if TYPE_CHECKING:
     import pandas as pd

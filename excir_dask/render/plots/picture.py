@@ -1,6 +1,6 @@
 """The picture of the README.
 
-It is made with ``excir demo`` and ``python -m excir_dask.report.picture excir-demo/explanation docs/ranking.svg``.
+It is made with ``excir demo`` and ``python -m excir_dask.render.plots.picture excir-demo/explanation docs/ranking.svg``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from excir_dask.errors import ExcirError, UsageError
-from excir_dask.report.plots import ranking
+from excir_dask.render.plots.ranking import ranking
 from excir_dask.results.explanation import Explanation
 
 
@@ -27,7 +27,7 @@ def draw(folder: str | Path, target: str | Path) -> None:
 
 def main(arguments: list[str]) -> None:
     if len(arguments) != 2:
-        raise UsageError("usage: python -m excir_dask.report.picture EXPLANATION OUT.svg")
+        raise UsageError("usage: python -m excir_dask.render.plots.picture EXPLANATION OUT.svg")
     draw(*arguments)
 
 

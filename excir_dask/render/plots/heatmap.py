@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.report.canvas import INK, MUTED, check_path, pyplot
-from excir_dask.report.plots import COLOURS, short
+from excir_dask.render.plots.canvas import INK, MUTED, check_path, pyplot
+from excir_dask.render.plots.ranking import COLOURS, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.cells import cells, fill, fit, short
+from excir_dask.render.terminal import cells, fill, fit, short
 
 if TYPE_CHECKING:
     import pandas as pd

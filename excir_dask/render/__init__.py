@@ -1,0 +1,1 @@
+"""How results look: the only place that formats for people."""
