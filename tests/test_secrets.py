@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from excir_dask import explain
-from excir_dask.cli_lake import storage_options
+from excir_dask.cli.lake_options import storage_options
 from excir_dask.errors import ExcirError
 from excir_dask.lake.sample import Sample
 from excir_dask.pipeline.inputs import prepare, understand_outputs

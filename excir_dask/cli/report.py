@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG, Command
-from excir_dask.cli_lake import storage_option
-from excir_dask.cli_options import CONSOLE, options
-from excir_dask.cli_running import loudly
-from excir_dask.cli_types import FilePath
+from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.lake_options import storage_option
+from excir_dask.cli.options import CONSOLE, options
+from excir_dask.cli.running import loudly
+from excir_dask.cli.types import FilePath
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.results.storage import REPORT
 

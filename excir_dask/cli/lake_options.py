@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from excir_dask.cli_types import StorageOption
+from excir_dask.cli.types import StorageOption
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from excir_dask.cli_lake import lake_options
-from excir_dask.cli_options import CONSOLE, JSON, RUNNING, THREADS, options
-from excir_dask.cli_running import running
-from excir_dask.cli_types import FilePath
+from excir_dask.cli.lake_options import lake_options
+from excir_dask.cli.options import CONSOLE, JSON, RUNNING, THREADS, options
+from excir_dask.cli.running import running
+from excir_dask.cli.types import FilePath
 from excir_dask.errors import MISTAKE, ExcirError, UsageError, exit_code_of, nearest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from excir_dask.cli_types import FilePath, Fraction, Groups, Names, Output
+from excir_dask.cli.types import FilePath, Fraction, Groups, Names, Output
 from excir_dask.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])

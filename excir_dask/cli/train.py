@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from excir_dask.cli_config import CONFIG, Command
-from excir_dask.cli_lake import lake_options
-from excir_dask.cli_options import CONSOLE, RUNNING, options
-from excir_dask.cli_running import running
-from excir_dask.cli_types import FilePath, KeyValue, Lake, Names
+from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.lake_options import lake_options
+from excir_dask.cli.options import CONSOLE, RUNNING, options
+from excir_dask.cli.running import running
+from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
 
 
 @click.command(cls=Command)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from excir_dask.cli_types import FilePath, is_number
+from excir_dask.cli.types import FilePath, is_number
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
 

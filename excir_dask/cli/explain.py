@@ -9,9 +9,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from excir_dask.cli_config import CONFIG, Command
-from excir_dask.cli_lake import lake_options
-from excir_dask.cli_options import (
+from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.lake_options import lake_options
+from excir_dask.cli.options import (
     BUDGET,
     CONSOLE,
     QUESTION,
@@ -23,8 +23,8 @@ from excir_dask.cli_options import (
     explain_arguments,
     options,
 )
-from excir_dask.cli_running import loudly, running
-from excir_dask.cli_types import Lake, Names, Output
+from excir_dask.cli.running import loudly, running
+from excir_dask.cli.types import Lake, Names, Output
 from excir_dask.errors import UsageError
 
 

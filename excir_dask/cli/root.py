@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 import click
 
-from excir_dask.cli_audit import audit
-from excir_dask.cli_config import CONFIG, Command
-from excir_dask.cli_explain import explain, plan
-from excir_dask.cli_options import options
-from excir_dask.cli_report import report
-from excir_dask.cli_training import train
-from excir_dask.cli_transfer import compare, sweep
-from excir_dask.cli_types import FilePath
+from excir_dask.cli.audit import audit
+from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.explain import explain, plan
+from excir_dask.cli.options import options
+from excir_dask.cli.report import report
+from excir_dask.cli.sweep import compare, sweep
+from excir_dask.cli.train import train
+from excir_dask.cli.types import FilePath
 from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
 from excir_dask.graph.interrupts import ask_to_stop, forget_to_stop
 from excir_dask.version import __version__

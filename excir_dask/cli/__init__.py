@@ -1,0 +1,5 @@
+"""The command line: a module per command."""
+
+from excir_dask.cli.root import excir, main
+
+__all__ = ["excir", "main"]
