@@ -1,4 +1,6 @@
-"""Start reading here: :mod:`excir_dask.pipeline.options` understands what is asked for, :mod:`excir_dask.pipeline.run` does it."""
+"""Start reading here: options are resolved (:mod:`excir_dask.pipeline.options`), then one run follows
+(:mod:`excir_dask.pipeline.run`).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The picture of the README.
 
-It is made with ``excir demo`` and ``python -m excir_dask.render.plots.picture excir-demo/explanation docs/ranking.svg``.
+Make it with ``excir demo`` and ``python -m excir_dask.render.plots.picture excir-demo/explanation docs/ranking.svg``.
 """
 
 from __future__ import annotations

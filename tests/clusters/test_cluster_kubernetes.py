@@ -21,7 +21,7 @@ from excir_dask.clusters.kinds import own_spec
 
 pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
 
-FOLDER = Path(__file__).parent.parent / "cluster" / "kubernetes"
+FOLDER = Path(__file__).parents[2] / "cluster" / "kubernetes"
 CRDS = {"DaskCluster": "daskcluster", "DaskJob": "daskjob", "DaskAutoscaler": "daskautoscaler"}
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from excir_dask.cli import excir
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "cluster" / "Dockerfile").read_text()
 MANIFESTS = [*sorted((ROOT / "cluster" / "kubernetes").glob("*.yaml")), ROOT / "jobs" / "submit" / "daskjob.yaml"]
 BUILT = re.compile(r"docker build -f cluster/Dockerfile -t (\S+) \.")

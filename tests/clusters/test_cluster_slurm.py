@@ -22,7 +22,7 @@ from processes import stop
 
 from excir_dask import explain
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo")
 MISSING = [program for program in PROGRAMS if shutil.which(program) is None]
 

@@ -21,7 +21,7 @@ from excir_dask.errors import ClusterError
 
 pytest.importorskip("dask_gateway", reason="dask-gateway is not installed: pip install '.[clusters]'")
 
-CLUSTER = Path(__file__).parent.parent / "cluster"
+CLUSTER = Path(__file__).parents[2] / "cluster"
 SERVER = Path(sys.executable).parent / "dask-gateway-server"
 
 

@@ -14,13 +14,13 @@ import yaml
 from excir_dask import explain
 from excir_dask.errors import ClusterError
 
-CLUSTER = Path(__file__).parent.parent / "cluster"
+CLUSTER = Path(__file__).parents[2] / "cluster"
 
 
 @contextmanager
 def ssh_server(folder: Path) -> Iterator[dict[str, object]]:
     """Yields the options to connect with."""
-    script = Path(__file__).parent / "ssh_server.py"
+    script = Path(__file__).parents[1] / "ssh_server.py"
     server = subprocess.Popen([sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True)
     try:
         port = int(server.stdout.readline())

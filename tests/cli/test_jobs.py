@@ -16,7 +16,7 @@ import yaml
 from excir_dask.cli import excir
 from excir_dask.demo import make_lake
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "jobs"
 NAMES = ["explain", "sweep", "train"]
 """jobs whose options are in a file; those of an audit are in a configuration of its own"""

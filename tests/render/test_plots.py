@@ -167,7 +167,7 @@ def test_missing_matplotlib_says_what_to_install(explanation: Explanation, monke
 
 def test_matplotlib_is_imported_on_use_only() -> None:
     code = "import sys, excir_dask.render.plots.ranking; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
 
 
 def test_picture_is_the_same_byte_for_byte(explanation: Explanation, tmp_path: Path) -> None:

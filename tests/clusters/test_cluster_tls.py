@@ -12,7 +12,7 @@ import pytest
 import yaml
 from processes import dask_processes
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "cluster" / "make-certificates.py"
 
 

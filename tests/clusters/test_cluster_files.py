@@ -21,7 +21,7 @@ from excir_dask.clusters.config import KEYS, read_cluster_file
 from excir_dask.clusters.kinds import MODULES, settings_of, starter_of
 from excir_dask.errors import ClusterError, UsageError
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "cluster"
 QUIET = {"dashboard_address": "127.0.0.1:0"}
 FILES = sorted(file for file in CLUSTER.glob("*.yaml") if file.name != "dask.yaml")
