@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
-from excir_dask.render import text as display
+from excir_dask.render.text import explanation as display
 from excir_dask.training.train import train
 
 if TYPE_CHECKING:

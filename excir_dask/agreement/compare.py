@@ -12,7 +12,7 @@ from excir_dask.agreement.pairs import common, feature_pairs, have, paired, regr
 from excir_dask.agreement.settings import differences
 from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels import agreement as measures
-from excir_dask.render import agreement_text as words
+from excir_dask.render.text.explanation import agreement as words
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import records
 

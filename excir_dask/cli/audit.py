@@ -240,7 +240,7 @@ def history(
     """
     from excir_dask.audit import history as kept
     from excir_dask.audit.window import read_date
-    from excir_dask.render.trend import plot_trend, runs_text, trend_text
+    from excir_dask.render.text.trend import plot_trend, runs_text, trend_text
     from excir_dask.results.tables import records
 
     store = _store(results)
@@ -278,7 +278,7 @@ def compare(a: str, b: str, results: str | None, k: int, as_json: bool) -> None:
     from dataclasses import replace
 
     from excir_dask.agreement.compare import compare as agreement
-    from excir_dask.render import agreement_text as words
+    from excir_dask.render.text.explanation import agreement as words
 
     (store_a, run_a), (store_b, run_b) = _run(a, results), _run(b, results)
     found = replace(agreement(store_a.load(run_a), store_b.load(run_b), k), names=(a, b))

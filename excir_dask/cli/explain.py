@@ -63,7 +63,7 @@ def explain(
     excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
     """
     from excir_dask.explain import explain as run
-    from excir_dask.render import text as display
+    from excir_dask.render.text import explanation as display
 
     _check_target(given["fraction"])
     arguments = explain_arguments(**given)
@@ -127,7 +127,7 @@ def _check_target(fraction: float | str) -> None:
 
 
 def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
-    from excir_dask.render.text import with_intervals
+    from excir_dask.render.text.explanation import with_intervals
 
     return {
         "rows": explanation.facts["rows"],

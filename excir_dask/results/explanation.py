@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.pipeline.group_sources import write_groups
-from excir_dask.render import text as display
+from excir_dask.render.text import explanation as display
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import group_table, lake_errors, records
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.render import sweep_text as words
+from excir_dask.render.text.explanation import sweep as words
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import records
 

@@ -17,7 +17,7 @@ from excir_dask.errors import DataError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.snapshot import LakeFile, take_snapshot
-from excir_dask.render.text import with_intervals
+from excir_dask.render.text.explanation import with_intervals
 
 
 def files(row_groups: list[list[int]], folders: int = 1) -> list[LakeFile]:

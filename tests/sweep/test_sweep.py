@@ -13,7 +13,7 @@ import pytest
 from excir_dask import Explanation, Sweep, explain, sweep
 from excir_dask.agreement.compare import compare
 from excir_dask.errors import LakeChangedError, LakeError, UsageError
-from excir_dask.render.sweep_text import verdict
+from excir_dask.render.text.sweep import verdict
 from excir_dask.sweep import run as module
 
 WEIGHTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1, *([0.02] * 12)])

@@ -11,7 +11,7 @@ from excir_dask.render.html.columns import Column, content
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
 from excir_dask.render.plots.sweep import NAMES
-from excir_dask.render.sweep_text import headline, percent, table_of, title, verdict
+from excir_dask.render.text.sweep import headline, percent, table_of, title, verdict
 from excir_dask.sweep.summary import HIGH, LOW, of_kind
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.render import text as display
 from excir_dask.render.html.blocks import Block, Points, Strong, Words
+from excir_dask.render.text import explanation as display
 
 if TYPE_CHECKING:
     import pandas as pd
