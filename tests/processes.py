@@ -88,3 +88,11 @@ def _wait(condition: object, processes: list[subprocess.Popen[bytes]]) -> None:
         if time.monotonic() > patience or any(process.poll() is not None for process in processes):
             raise RuntimeError("the dask scheduler did not start")
         time.sleep(0.05)
+
+
+def excir(*arguments: object, cwd: object = None) -> subprocess.CompletedProcess[str]:
+    """The command as a user types it, in a process of its own."""
+    code = "from excir_dask.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300
+    )

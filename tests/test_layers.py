@@ -1,8 +1,13 @@
 """The folders are the layers: imports point one way only, and importing the package stays cheap."""
 
+from __future__ import annotations
+
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,120 +16,92 @@ import excir_dask
 
 ROOT = Path(excir_dask.__file__).parent
 
-COMMAND = {"cli_config", "cli_options", "cli_running", "cli_types"}
-"""what every command may use"""
+ORDER = [
+    "errors", "version", "common", "kernels", "lake", "models", "graph", "clusters", "results", "pipeline", "explain",
+    "agreement", "training", "sweep", "audit", "render", "demo", "cli", "__main__", "__init__",
+]  # fmt: skip
+"""each part imports only parts that come before it, lazy imports included"""
 
-# what each part may import of the package, beside itself and errors
-ALLOWED = {
-    "kernels": set(),
-    "lake": set(),
-    "outputs": set(),
-    "graph": {"kernels", "lake", "outputs"},
-    "tables": {"kernels"},
-    "cells": set(),
-    "display": {"explanation", "cells"},
-    "folders": set(),
-    "textfile": set(),
-    "explanation": {"folders", "grouping", "kernels", "tables", "display", "report"},
-    "report": {"explanation", "display", "cells", "demo", "transfer", "audit", "version"},
-    "cluster_files": set(),
-    "cluster_kinds": {"cluster_files"},
-    "cluster_workers": {"version"},
-    "clusters": {"graph", "cluster_files", "cluster_kinds", "cluster_workers"},
-    "inputs": {"lake", "outputs", "version"},
-    "grouping": {"kernels", "textfile"},
-    "group_choice": {"kernels", "lake", "graph", "grouping", "tables"},
-    "assemble": {"kernels", "graph", "inputs", "version"},
-    "attempt": {"kernels", "lake", "outputs", "graph", "inputs", "group_choice", "tables", "assemble", "explanation"},
-    "growth": {"kernels", "lake", "graph", "inputs", "attempt", "explanation"},
-    "runs": {"lake"},
-    "question": {"kernels", "lake", "inputs", "group_choice", "tables", "attempt", "growth", "runs"},
-    "explain": {"lake", "graph", "question", "attempt", "growth", "explanation", "clusters", "folders", "runs"},
-    "transfer": {
-        "clusters",
-        "kernels",
-        "tables",
-        "folders",
-        "display",
-        "cells",
-        "explanation",
-        "explain",
-        "runs",
-        "training",
-        "report",
-        "version",
-    },
-    "audit": {
-        "kernels",
-        "lake",
-        "question",
-        "tables",
-        "cells",
-        "folders",
-        "textfile",
-        "grouping",
-        "cluster_files",
-        "explanation",
-        "explain",
-        "report",
-    },
-    "survey": {"lake", "inputs"},
-    "training": {"lake", "graph", "clusters", "inputs", "runs", "textfile", "version"},
-    "demo": {"explain", "explanation", "display", "training"},
-    "cli_lake": {"cli_types"},
-    "cli_report": COMMAND | {"audit", "cli_lake", "explanation", "folders", "report", "transfer"},
-    "cli_types": {"grouping"},
-    "cli_config": {"cli_types", "textfile"},
-    "cli_options": {"cli_types", "grouping"},
-    "cli_running": {"clusters"},
-    "cli_explain": COMMAND | {"display", "explain", "cli_lake", "survey"},
-    "cli_training": COMMAND | {"cli_lake", "training"},
-    "cli_transfer": COMMAND | {"cli_lake", "training", "transfer"},
-    "cli_audit": COMMAND | {"audit", "cli_lake", "tables", "transfer"},
-    "cli": COMMAND
-    | {"graph", "cli_audit", "cli_explain", "cli_report", "cli_training", "cli_transfer", "demo", "version"},
-    "__main__": {"cli"},
-    "__init__": {"explain", "explanation", "training", "transfer", "version"},
-    "errors": set(),
-    "version": set(),
-}
+INDEPENDENT = {"kernels", "lake", "models"}
+"""parts that do not know each other"""
+
+FACADE = "results.views"
+"""the only module that imports upwards: from results to how they look (render)"""
+
+ROOT_MODULES = {"__init__", "__main__", "demo", "errors", "explain", "version"}
+
 HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "jinja2", "dask.dataframe")
 
 
-def parts() -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
     for path in ROOT.rglob("*.py"):
-        relative = path.relative_to(ROOT)
-        found.setdefault(relative.parts[0].removesuffix(".py"), []).append(path)
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = path
     return found
 
 
-def imported(path: Path) -> set[str]:
-    names = set()
+def imports(path: Path) -> Iterator[str]:
+    """Modules of the package that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "excir_dask":
-            below = node.module.split(".")[1:]
-            names |= {below[0]} if below else {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.level:
+            raise AssertionError(f"{path} has a relative import on line {node.lineno}; write it out")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "excir_dask":
+            base = (node.module or "").partition(".")[2]
+            for alias in node.names:
+                full = f"{base}.{alias.name}" if base else alias.name
+                yield full if full in modules() else base or "__init__"
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("excir_dask.")}
-    return names
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("excir_dask."))
 
 
-@pytest.mark.parametrize("part", sorted(parts()))
-def test_imports_point_one_way(part):
-    assert part in ALLOWED, f"say in ALLOWED what '{part}' may import"
-    for path in parts()[part]:
-        extra = imported(path) - ALLOWED[part] - {part, "errors"}
-        assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
+def part(module: str) -> str:
+    return module.split(".")[0]
 
 
-@pytest.mark.parametrize("part", ["kernels", "lake", "outputs"])
-def test_the_lower_layers_know_nothing_of_dask(part):
-    for path in parts()[part]:
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_imports_point_downwards_only(name):
+    assert part(name) in ORDER, f"say in ORDER where '{part(name)}' stands"
+    for imported in imports(modules()[name]):
+        upwards = ORDER.index(part(imported)) > ORDER.index(part(name))
+        if name == FACADE:
+            upwards = upwards and part(imported) != "render"
+        assert not upwards, f"{name} imports {imported}, which stands above it"
+
+
+def test_no_import_cycle_exists():
+    graph = {name: set(imports(path)) for name, path in modules().items()}
+    graph[FACADE] = {name for name in graph[FACADE] if part(name) != "render"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"modules import each other: {' -> '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("one", sorted(INDEPENDENT))
+def test_the_lowest_layers_do_not_know_each_other(one):
+    for name, path in modules().items():
+        if part(name) == one:
+            others = {part(imported) for imported in imports(path)} & (INDEPENDENT - {one})
+            assert not others, f"{name} imports {sorted(others)}"
+
+
+@pytest.mark.parametrize("one", ["common", *sorted(INDEPENDENT)])
+def test_the_lowest_layers_know_nothing_of_graphs(one):
+    for name, path in modules().items():
+        if part(name) != one:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert not [m for m in modules if m.split(".")[0] in ("dask", "distributed")], path
+            found = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            outside = [module for module in found if module.split(".")[0] in ("dask", "distributed")]
+            assert set(outside) <= {"dask.utils"}, path
+
+
+def test_the_root_holds_what_users_start_with():
+    assert {path.stem for path in ROOT.glob("*.py")} == ROOT_MODULES
 
 
 def test_importing_the_package_brings_nothing_heavy_along():
@@ -133,8 +110,7 @@ def test_importing_the_package_brings_nothing_heavy_along():
     assert found.stdout.strip() == "[]"
 
 
-def test_modules_stay_small():
-    for paths in parts().values():
-        for path in paths:
-            lines = path.read_text(encoding="utf-8").count("\n")
-            assert lines <= 350, f"{path.relative_to(ROOT)} has {lines} lines"
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_modules_stay_small(name):
+    lines = modules()[name].read_text(encoding="utf-8").count("\n")
+    assert lines <= 350, f"{name} has {lines} lines"

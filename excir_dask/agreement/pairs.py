@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from excir_dask.common.wording import listed
 from excir_dask.errors import UsageError
 from excir_dask.kernels.agreement import DIGITS, places
-from excir_dask.render.text.agreement import listed
 from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from excir_dask.audit.findings import Checked, Finding
+from excir_dask.results import views
 from excir_dask.results.audit import CHANGES, MANIFEST, TREND, VIOLATIONS, AuditResult
 from excir_dask.results.storage import REPORT, digests
 
@@ -18,8 +19,6 @@ VERSION = 1
 
 def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> None:
     """Fill a run's folder. The manifest holds the digests of all files but the report, which is made from them."""
-    from excir_dask.render.html.page import add
-
     result.explanation.save(folder, report=False)
     (folder / VIOLATIONS).write_text(_json(result.found), encoding="utf-8")
     (folder / "junit.xml").write_bytes(junit(result.about, checked))
@@ -28,7 +27,7 @@ def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> 
     (folder / MANIFEST).unlink()
     manifest = {**result.explanation.provenance, "audit": dict(result.about), "files": digests(folder)}
     (folder / MANIFEST).write_text(_json(manifest), encoding="utf-8")
-    add(result, folder / REPORT, None)
+    views.add_report(result, folder / REPORT, None)
 
 
 def violations(run: Mapping[str, Any], checked: Sequence[Checked]) -> dict[str, Any]:

@@ -30,9 +30,9 @@ from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below, check_there, fill, values
 from excir_dask.errors import ExcirError, UsageError, exit_code_of
-from excir_dask.pipeline.group_sources import Groups, read_groups
 from excir_dask.results.audit import AuditResult
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.group_files import Groups, read_groups
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from excir_dask.audit.config import PREVIOUS, Config
 from excir_dask.audit.run import Target, asked, check_window, target_of
 from excir_dask.audit.store import Store, open_store
 from excir_dask.errors import ExcirError, LakeError, UsageError, nearest
-from excir_dask.pipeline.group_sources import Groups
 from excir_dask.pipeline.options import CHOICES, check_choice
+from excir_dask.results.group_files import Groups
 
 
 def validate(config: Config, day: date | None, keys: Mapping[str, str]) -> list[ExcirError]:

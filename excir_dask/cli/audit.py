@@ -278,7 +278,7 @@ def compare(a: str, b: str, results: str | None, k: int, as_json: bool) -> None:
     from dataclasses import replace
 
     from excir_dask.agreement.compare import compare as agreement
-    from excir_dask.render.text.explanation import agreement as words
+    from excir_dask.render.text import agreement as words
 
     (store_a, run_a), (store_b, run_b) = _run(a, results), _run(b, results)
     found = replace(agreement(store_a.load(run_a), store_b.load(run_b), k), names=(a, b))

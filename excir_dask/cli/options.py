@@ -152,7 +152,8 @@ def explain_arguments(
     **others: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Arguments of :func:`~excir_dask.explain` from the options of ``QUESTION`` and others of the same names."""
-    from excir_dask.pipeline.group_sources import combine, read_groups
+    from excir_dask.pipeline.groups import combine
+    from excir_dask.results.group_files import read_groups
 
     given = [name for name, _ in groups]
     for name in given:

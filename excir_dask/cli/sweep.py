@@ -104,7 +104,7 @@ def compare(a: str, b: str, k: int, top: int, as_json: bool, quiet: bool, verbos
     excir compare january/ february/ --k 20 --json
     """
     from excir_dask.agreement.compare import compare as run
-    from excir_dask.render.text.explanation import agreement as words
+    from excir_dask.render.text import agreement as words
 
     with loudly(quiet, verbose):
         found = run(a, b, k)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from excir_dask.pipeline.group_sources import checked_groups
+from excir_dask.results.group_files import checked_groups
 
 
 class Names(click.ParamType):

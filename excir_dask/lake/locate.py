@@ -15,14 +15,11 @@ from pyarrow import fs
 from excir_dask.errors import LakeError, ReadError, UsageError
 from excir_dask.lake.store_errors import may_pass, public, translated
 from excir_dask.lake.stores import WEB, filesystem_of
-from excir_dask.lake.tables.log import Table
+from excir_dask.lake.tables.log import METADATA, Table
 
 _GLOB = "*?["
 
 DELTA, ICEBERG = "Delta Lake", "Iceberg"
-
-METADATA = ".metadata.json"
-"""how the names of Iceberg's metadata files end"""
 
 
 @dataclass(frozen=True)

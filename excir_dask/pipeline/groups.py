@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from excir_dask.errors import UsageError
 from excir_dask.graph.slices import LakeStats
 from excir_dask.lake.select import Selection
-from excir_dask.pipeline.group_sources import Groups, combine, name_by_strength, prefix_groups, read_groups
+from excir_dask.results.group_files import Groups, read_groups
 from excir_dask.results.tables import check_groups
 
 if TYPE_CHECKING:
@@ -104,3 +104,58 @@ def _categories_named(groups: Mapping[str, Sequence[str]], categoricals: Sequenc
         for member in members
         if any(member.startswith(f"{column}=") for column in categoricals)
     ]
+
+
+def prefix_groups(features: Iterable[str], separator: str) -> Groups:
+    """Groups of features that have the same name before the last separator; at least two of them.
+
+    >>> prefix_groups(["door_1", "seat", "door_2", "belt_1"], "_")
+    {'door': ['door_1', 'door_2']}
+    """
+    if not separator:
+        raise UsageError("the separator of a group's name is empty; give the character between name and number, as '_'")
+    found: Groups = {}
+    count = 0
+    for feature in features:
+        count += 1
+        prefix = feature.rpartition(separator)[0]
+        if prefix:
+            found.setdefault(prefix, []).append(feature)
+    groups = {prefix: members for prefix, members in found.items() if len(members) > 1}
+    if not groups:
+        raise UsageError(
+            f"no two of {count:,} features share what stands before their last '{separator}'; "
+            "give another separator, or name the groups"
+        )
+    return groups
+
+
+def name_by_strength(clusters: Iterable[Sequence[str]], features: pd.DataFrame) -> Groups:
+    """Name clusters after their strongest members.
+
+    Parameters
+    ----------
+    clusters : lists of feature names
+        Disjoint, so that their names are unique; members in the order of the lake, the first of equals gives the name.
+    features : DataFrame
+        An explanation's features; of several outputs, the one where a member is strongest counts.
+    """
+    # closer than 1e-12 is a tie, as in ranks: rounding must not choose a name
+    strength = features.groupby("feature")["strength"].max().round(12).to_dict()
+    return {max(members, key=strength.__getitem__): list(members) for members in clusters}
+
+
+def combine(*sources: tuple[str, Mapping[str, Sequence[str]]]) -> Groups:
+    """Groups of several sources together, in order; a name that two of them give is an error.
+
+    >>> combine(("--group", {"a": ["x", "y"]}), ("groups.yaml", {"b": ["y"]}))
+    {'a': ['x', 'y'], 'b': ['y']}
+    """
+    found: Groups = {}
+    origin: dict[str, str] = {}
+    for source, groups in sources:
+        for group, members in groups.items():
+            if group in found:
+                raise UsageError(f"group '{group}' comes from {origin[group]} and from {source}; rename one of them")
+            found[group], origin[group] = list(members), source
+    return found

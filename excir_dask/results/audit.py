@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
+from excir_dask.results import views
 from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ class AuditResult:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as one HTML file that works offline (needs bokeh and jinja2)."""
-        from excir_dask.render.html.audit_page import save
-
-        return save(self, path)
+        return views.report(self, path)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> AuditResult:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
-from excir_dask.pipeline.group_sources import write_groups
-from excir_dask.render.text import explanation as display
+from excir_dask.results import views
+from excir_dask.results.group_files import write_groups
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import group_table, lake_errors, records
 
@@ -134,9 +134,7 @@ class Explanation:
 
     def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
         """Bars of the ``k`` best ranked features with their errors (needs matplotlib)."""
-        from excir_dask.render.plots.ranking import ranking
-
-        return ranking(self, k, output, ax)
+        return views.ranking(self, k, output, ax)
 
     def heatmap(
         self,
@@ -166,9 +164,7 @@ class Explanation:
         Figure
             A notebook shows it; ``pyplot`` does not know it.
         """
-        from excir_dask.render.plots.heatmap import heatmap
-
-        return heatmap(self, shape, outputs, features, path)
+        return views.heatmap(self, shape, outputs, features, path)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
@@ -180,9 +176,7 @@ class Explanation:
         path : path
             A file, such as ``report.html``.
         """
-        from excir_dask.render.html.explanation_page import save
-
-        return save(self, path)
+        return views.report(self, path)
 
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False, report: bool | None = None) -> Path:
         """Write the explanation to a folder, which appears whole or not at all.
@@ -191,8 +185,6 @@ class Explanation:
         them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.render.html.page import add
-
         target = check_target(folder, overwrite)
         with whole(target) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
@@ -203,7 +195,7 @@ class Explanation:
             manifest = {**self.provenance, "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             # not in the manifest: it can be made again from the others, and may be taken away
-            add(self, made / REPORT, report)
+            views.add_report(self, made / REPORT, report)
         return target
 
     @classmethod
@@ -241,13 +233,13 @@ class Explanation:
         return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
-        return display.text(self)
+        return views.text(self)
 
     def __repr__(self) -> str:
-        return display.text(self)
+        return views.text(self)
 
     def _repr_html_(self) -> str:
-        return display.html(self)
+        return views.html(self)
 
 
 def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:

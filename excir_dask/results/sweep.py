@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.render.text.explanation import sweep as words
+from excir_dask.results import views
 from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import records
 
@@ -44,7 +44,7 @@ class Sweep:
     @property
     def verdict(self) -> str:
         """The choice in a plain sentence."""
-        return words.verdict(self)
+        return views.verdict(self)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Runtime against agreement, agreement against fraction, and all figures (needs matplotlib).
@@ -59,9 +59,7 @@ class Sweep:
         Figure
             A notebook shows it; ``pyplot`` does not know it.
         """
-        from excir_dask.render.plots.sweep import picture
-
-        return picture(self, path)
+        return views.sweep_picture(self, path)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
@@ -71,9 +69,7 @@ class Sweep:
         path : path
             A file, such as ``report.html``; a report that is already there is replaced.
         """
-        from excir_dask.render.html.sweep_page import save
-
-        return save(self, path)
+        return views.report(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold."""
@@ -95,8 +91,6 @@ class Sweep:
         ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
         (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        from excir_dask.render.html.page import add
-
         target = check_target(folder, overwrite, "sweep")
         with whole(target) as made:
             self.runs.to_parquet(made / "runs.parquet", index=False)
@@ -106,7 +100,7 @@ class Sweep:
             content = {**self.to_dict(), "files": digests(made)}
             (made / "sweep.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
             # not among the files: it can be made again from the others, and may be taken away
-            add(self, made / REPORT, report)
+            views.add_report(self, made / REPORT, report)
         return target
 
     @classmethod
@@ -130,10 +124,10 @@ class Sweep:
         )
 
     def __str__(self) -> str:
-        return words.text(self)
+        return views.text(self)
 
     def __repr__(self) -> str:
-        return words.text(self)
+        return views.text(self)
 
     def _repr_html_(self) -> str:
-        return words.html(self)
+        return views.html(self)

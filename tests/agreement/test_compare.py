@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import excir
 from scipy import stats
 from sklearn.metrics import ndcg_score
-from test_cli import excir
 
 from excir_dask import compare, explain
 from excir_dask.errors import LakeError, UsageError

@@ -8,15 +8,9 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from processes import excir
 
 from excir_dask import Explanation
-
-
-def excir(*arguments: object, cwd: object = None) -> subprocess.CompletedProcess[str]:
-    code = "from excir_dask.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300
-    )
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xgboost as xgb
+from counting import Counting
 from distributed import Client
 from oracle import write_lake
 from processes import dask_processes
@@ -136,22 +137,6 @@ def test_scores_are_the_same_on_a_cluster_of_real_processes(tmp_path, two_worker
         names = [f"out {k}" for k in range(values.reshape(ROWS, -1).shape[1])]
         written = frame.join(pd.DataFrame(values.reshape(ROWS, -1), columns=names))
         compare(there, explain(written, output=names, features=list("dabce")))
-
-
-class Counting:
-    """Counts the rows that it is shown, in a file, because workers are other processes."""
-
-    def __init__(self, log: Path):
-        self.log = log
-
-    def __call__(self, frame: pd.DataFrame) -> np.ndarray:
-        with open(self.log, "a") as file:
-            file.write(f"{len(frame)}\n")
-        return frame["a"].to_numpy() ** 3
-
-    @property
-    def rows(self) -> int:
-        return sum(map(int, self.log.read_text().split()))
 
 
 LONG = 30_000

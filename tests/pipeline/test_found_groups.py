@@ -10,7 +10,7 @@ from oracle import write_lake
 
 from excir_dask import Explanation, explain
 from excir_dask.errors import UsageError
-from excir_dask.pipeline.group_sources import read_groups
+from excir_dask.results.group_files import read_groups
 
 BLOCKS, SIZE, WIDTH, ROWS = 8, 5, 200, 8000
 

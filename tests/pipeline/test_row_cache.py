@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from test_model_outputs import Counting
-from test_sampling import write_lake
+from counting import Counting
+from oracle import write_lake
 
 from excir_dask import explain
 from excir_dask.graph.spill import SpillingStore

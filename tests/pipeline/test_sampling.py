@@ -230,7 +230,7 @@ def test_auto_takes_all_rows_when_nothing_less_will_do(tmp_path):
 
 
 def test_auto_shows_no_row_twice_to_a_model(tmp_path):
-    from test_model_outputs import Counting
+    from counting import Counting
 
     rng = np.random.default_rng(2)
     rows = 60_000

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.lake.locate import METADATA
-from excir_dask.lake.tables.log import Key, Positions, Table, TableColumn, TableFile, plain_value
+from excir_dask.lake.tables.log import METADATA, Key, Positions, Table, TableColumn, TableFile, plain_value
 
 
 def newest_metadata(name: str, filesystem: fs.FileSystem, root: str) -> str:

@@ -18,6 +18,9 @@ from excir_dask.errors import LakeError
 Key = tuple[str, int | float | str | None]
 Positions = NDArray[np.int64]
 
+METADATA = ".metadata.json"
+"""how the names of Iceberg's metadata files end"""
+
 _FIELD_ID = b"PARQUET:field_id"
 
 

@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.wording import count, listed
 from excir_dask.render.terminal import cells, fill, fit, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from excir_dask.agreement.compare import Agreement
+    from excir_dask.results.agreement import Agreement
 
 NAME = 32
 """cells of a name that are shown"""
-MOST = 8
-"""names of a list that are shown"""
 LINE = 90
 """cells that lines of words keep to"""
 BEYOND = 0.0455
@@ -70,7 +69,7 @@ def notes(agreement: Agreement) -> list[str]:
     found = []
     for side, only in (("A", agreement.only_in_a), ("B", agreement.only_in_b)):
         found += [
-            f"note: {_count(len(names), kind.removesuffix('s'))} only in {side}, not compared: {listed(names)}"
+            f"note: {count(len(names), kind.removesuffix('s'))} only in {side}, not compared: {listed(names)}"
             for kind, names in only.items()
             if names
         ]
@@ -78,16 +77,6 @@ def notes(agreement: Agreement) -> list[str]:
         found.append(f"note: groups with other members in B than in A: {listed(agreement.regrouped)}")
     found += [f"note: {name} differs: {_MEANING[name]}" for name in _MEANING if name in agreement.settings]
     return found
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names with commas between them, the first few if there are many.
-
-    >>> listed(["a", "b"]), listed([])
-    ('a, b', 'none')
-    """
-    shown = ", ".join(short(name, NAME) for name in names[:MOST])
-    return shown + (f", ... ({len(names):,} in all)" if len(names) > MOST else "") if names else "none"
 
 
 def _headline(agreement: Agreement) -> str:
@@ -125,7 +114,7 @@ def _verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
         if k < agreement.k:
             parts.append(f"k is {k}, because a top {agreement.k} of {n} would be all of them")
         shift, name = row["rank_shift"], short(row["rank_shift_name"], NAME)
-        parts.append(f"{name} moves most, by {_count(shift, 'place')}" if shift else "all are in the same order")
+        parts.append(f"{name} moves most, by {count(shift, 'place')}" if shift else "all are in the same order")
     name = short(row["score_shift_name"], NAME)
     parts.append(f"the largest shift of a score is {row['score_shift']:.4f} ({name})" if name else "no score differs")
     if kind == "features" and name:
@@ -136,7 +125,7 @@ def _verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
         )
         turned = beyond[(beyond["cir_a"] - 0.5) * (beyond["cir_b"] - 0.5) < 0]
         if len(turned):
-            parts.append(f"{_count(len(turned), 'feature')} changed direction: {listed(list(turned['feature']))}")
+            parts.append(f"{count(len(turned), 'feature')} changed direction: {listed(list(turned['feature']))}")
     return "; ".join(parts)
 
 
@@ -159,10 +148,6 @@ def _shift_rows(shifts: pd.DataFrame, several: bool) -> list[str]:
 def _folded(sentence: str) -> list[str]:
     lines = fill(sentence.split(" "), LINE - 4, " ")
     return [f"  {lines[0]}", *(f"    {line}" for line in lines[1:])]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _shown(cell: Any) -> str:

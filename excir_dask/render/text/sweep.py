@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.wording import count, size
 from excir_dask.sweep.summary import of_kind
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("share", "fraction", lambda value: percent(value)),
     ("rows", "rows", lambda value: f"{value:,}"),
-    ("read", "bytes", lambda value: _bytes(value)),
+    ("read", "bytes", lambda value: size(value)),
     ("training s", "train_seconds", lambda value: f"{value:.3f}"),
     ("seconds", "seconds", lambda value: f"{value:.3f}"),
     ("speed-up", "speedup", lambda value: f"{value:.1f}x"),
@@ -59,7 +60,7 @@ def headline(sweep: Sweep) -> str:
     outputs = sweep.runs["output"].nunique()
     model = "one model" if sweep.settings["retrain"] is None else "a model trained at each fraction"
     return (
-        f"Sweep over {rows:,} rows, {model}, {_count(outputs, 'output')}, {_count(seeds, 'seed')} a fraction: "
+        f"Sweep over {rows:,} rows, {model}, {count(outputs, 'output')}, {count(seeds, 'seed')} a fraction: "
         "agreement with the ranking of all rows"
     )
 
@@ -77,7 +78,7 @@ def verdict(sweep: Sweep) -> str:
     """The choice in a plain sentence, with what speaks against it."""
     table = of_kind(sweep.summary)
     target, k = sweep.settings["target_jaccard"], table["k"].iloc[0]
-    each = f"each of {_count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
+    each = f"each of {count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
     if sweep.chosen is None:
         below = table[table["fraction"] < 1.0]
         best = below.sort_values(["jaccard_worst", "fraction"], ascending=[False, True]).iloc[0]
@@ -133,14 +134,4 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _outputs(sweep: Sweep) -> str:
-    return _count(sweep.runs["output"].nunique(), "output")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _bytes(value: int) -> str:
-    from dask.utils import format_bytes
-
-    return str(format_bytes(value))
+    return count(sweep.runs["output"].nunique(), "output")

@@ -1,4 +1,4 @@
-"""Where groups come from: a file, the names of columns, or clusters that were found. All give name -> feature names.
+"""Groups in files: a mapping from group names to lists of feature names, in YAML or JSON.
 
 That the members are explained features is for :func:`excir_dask.results.tables.check_groups` to say, which knows them.
 """
@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Groups = dict[str, list[str]]
 
@@ -70,61 +67,6 @@ def write_groups(groups: Mapping[str, Sequence[str]], path: str | os.PathLike[st
         with contextlib.suppress(OSError):  # after os.replace there is nothing to remove
             made.unlink()
     return target
-
-
-def prefix_groups(features: Iterable[str], separator: str) -> Groups:
-    """Groups of features that have the same name before the last separator; at least two of them.
-
-    >>> prefix_groups(["door_1", "seat", "door_2", "belt_1"], "_")
-    {'door': ['door_1', 'door_2']}
-    """
-    if not separator:
-        raise UsageError("the separator of a group's name is empty; give the character between name and number, as '_'")
-    found: Groups = {}
-    count = 0
-    for feature in features:
-        count += 1
-        prefix = feature.rpartition(separator)[0]
-        if prefix:
-            found.setdefault(prefix, []).append(feature)
-    groups = {prefix: members for prefix, members in found.items() if len(members) > 1}
-    if not groups:
-        raise UsageError(
-            f"no two of {count:,} features share what stands before their last '{separator}'; "
-            "give another separator, or name the groups"
-        )
-    return groups
-
-
-def name_by_strength(clusters: Iterable[Sequence[str]], features: pd.DataFrame) -> Groups:
-    """Name clusters after their strongest members.
-
-    Parameters
-    ----------
-    clusters : lists of feature names
-        Disjoint, so that their names are unique; members in the order of the lake, the first of equals gives the name.
-    features : DataFrame
-        An explanation's features; of several outputs, the one where a member is strongest counts.
-    """
-    # closer than 1e-12 is a tie, as in ranks: rounding must not choose a name
-    strength = features.groupby("feature")["strength"].max().round(12).to_dict()
-    return {max(members, key=strength.__getitem__): list(members) for members in clusters}
-
-
-def combine(*sources: tuple[str, Mapping[str, Sequence[str]]]) -> Groups:
-    """Groups of several sources together, in order; a name that two of them give is an error.
-
-    >>> combine(("--group", {"a": ["x", "y"]}), ("groups.yaml", {"b": ["y"]}))
-    {'a': ['x', 'y'], 'b': ['y']}
-    """
-    found: Groups = {}
-    origin: dict[str, str] = {}
-    for source, groups in sources:
-        for group, members in groups.items():
-            if group in found:
-                raise UsageError(f"group '{group}' comes from {origin[group]} and from {source}; rename one of them")
-            found[group], origin[group] = list(members), source
-    return found
 
 
 def checked_groups(source: str, content: Any) -> Groups:

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from excir_dask.errors import UsageError
-from excir_dask.pipeline.group_sources import combine, name_by_strength, prefix_groups, read_groups, write_groups
+from excir_dask.pipeline.groups import combine, name_by_strength, prefix_groups
+from excir_dask.results.group_files import read_groups, write_groups
 
 NAMES = [
     "1e5", "yes", "no", "null", "~", "12", "1.5", "a: b", "- x", "# y", " z ", "=", "<<", "température", "温度", "'",

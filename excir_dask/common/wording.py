@@ -1,0 +1,57 @@
+"""Words that messages and results share: counts with their noun, lists of names, sizes."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+LONGEST_NAME = 32
+"""characters of a name that a message shows"""
+MOST_NAMES = 8
+"""names of a list that a message shows"""
+
+_CONTROL = ("Cc", "Zl", "Zp")
+"""Unicode categories of characters that end a line or steer a terminal"""
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless there is one.
+
+    >>> count(1, "output"), count(1200, "row")
+    ('1 output', '1,200 rows')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def size(bytes_: float) -> str:
+    """A number of bytes as people write it.
+
+    >>> size(3 * 2**20)
+    '3.00 MiB'
+    """
+    from dask.utils import format_bytes
+
+    return str(format_bytes(int(bytes_)))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them, the first few if there are many.
+
+    >>> listed(["a", "b"]), listed([])
+    ('a, b', 'none')
+    """
+    shown = ", ".join(_cut(printable(name)) for name in names[:MOST_NAMES])
+    return shown + (f", ... ({len(names):,} in all)" if len(names) > MOST_NAMES else "") if names else "none"
+
+
+def printable(text: str) -> str:
+    """The text with a box for every character that would move the cursor.
+
+    >>> printable("a\\nb")
+    'a□b'
+    """
+    return "".join("□" if unicodedata.category(character) in _CONTROL else character for character in text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"

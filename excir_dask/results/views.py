@@ -1,0 +1,82 @@
+"""The door from results up to :mod:`excir_dask.render`: how a result looks, without results knowing how.
+
+Everything else imports downwards only. Here, and only here, modules of a higher layer are imported, and only when a
+view is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def text(result: Any) -> str:
+    """A result as text for a terminal."""
+    return str(_module_of(result).text(result))
+
+
+def html(result: Any) -> str:
+    """A result as a fragment of HTML for a notebook."""
+    return str(_module_of(result).html(result))
+
+
+def verdict(sweep: Any) -> str:
+    """The choice of a sweep in a plain sentence."""
+    from excir_dask.render.text.sweep import verdict
+
+    return verdict(sweep)
+
+
+def report(result: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a result as one HTML file."""
+    from excir_dask.render.html import audit_page, explanation_page, sweep_page
+
+    pages = {"AuditResult": audit_page, "Explanation": explanation_page, "Sweep": sweep_page}
+    page: Any = pages[type(result).__name__]
+    return Path(page.save(result, path))
+
+
+def add_report(result: Any, path: Path, wanted: bool | None) -> None:
+    """Write a result's report if it is wanted; None: if what reports are built with is installed."""
+    from excir_dask.render.html.page import add
+
+    add(result, path, wanted)
+
+
+def ranking(explanation: Any, k: int, output: str | None, ax: Axes | None) -> Axes:
+    """Bars of the best ranked features."""
+    from excir_dask.render.plots.ranking import ranking
+
+    return ranking(explanation, k, output, ax)
+
+
+def heatmap(
+    explanation: Any,
+    shape: tuple[int, int],
+    outputs: str | Sequence[str] | None,
+    features: Sequence[str] | None,
+    path: str | os.PathLike[str] | None,
+) -> Figure:
+    """Maps of features that form a grid."""
+    from excir_dask.render.plots.heatmap import heatmap
+
+    return heatmap(explanation, shape, outputs, features, path)
+
+
+def sweep_picture(sweep: Any, path: str | os.PathLike[str] | None) -> Figure:
+    """The plots of a sweep."""
+    from excir_dask.render.plots.sweep import picture
+
+    return picture(sweep, path)
+
+
+def _module_of(result: Any) -> Any:
+    from excir_dask.render.text import agreement, explanation, sweep
+
+    return {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}[type(result).__name__]
