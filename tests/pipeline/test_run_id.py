@@ -123,7 +123,7 @@ def test_a_sweep_is_not_computed_twice(lake, tmp_path, monkeypatch):
     first = sweep(lake, **options)
     with pytest.raises(UsageError, match="exists already"):
         sweep(lake, **{**options, "seeds": 2})
-    monkeypatch.setattr("excir_dask.sweep.run.explain", None)
+    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain", None)
     again = sweep(lake, **options)
     assert again.settings["run_id"] == first.settings["run_id"]
     assert again.chosen == first.chosen
@@ -133,7 +133,7 @@ def test_a_sweep_that_trains_is_not_computed_twice(lake, tmp_path, monkeypatch):
     retrain = {"label": "label", "params": {"max_depth": 2}, "rounds": 2}
     options = {"retrain": retrain, "fractions": [0.5], "seeds": 1, "k": 1, "features": list("abcd")}
     first = sweep(lake, **options, out=tmp_path / "out")
-    monkeypatch.setattr("excir_dask.sweep.run.explain", None)
+    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain", None)
     assert sweep(lake, **options, out=tmp_path / "out").settings == first.settings
     with pytest.raises(UsageError, match="exists already"):
         sweep(lake, **{**options, "retrain": {**retrain, "rounds": 3}}, out=tmp_path / "out")

@@ -154,7 +154,7 @@ def test_files_that_come_during_a_sweep_end_it(
         frame.to_parquet(lake / "late.parquet")
         return done
 
-    monkeypatch.setattr("excir_dask.sweep.run.explain", slow)
+    monkeypatch.setattr(module, "explain", slow)
     with pytest.raises(LakeChangedError, match="3 with 6,000 rows"):
         sweep(lake, output="clear", fractions=[0.5], seeds=1, k=2)
 
@@ -170,7 +170,7 @@ def test_a_sweep_stays_with_the_version_that_a_table_had(
         deltalake.write_deltalake(tmp_path / "table", frame, mode="append")
         return done
 
-    monkeypatch.setattr("excir_dask.sweep.run.explain", slow)
+    monkeypatch.setattr(module, "explain", slow)
     found = sweep(tmp_path / "table", output="clear", fractions=[0.5], seeds=2, k=2)
     assert found.settings["lake"]["version"] == 0
     assert found.runs["rows"].max() == len(frame)
