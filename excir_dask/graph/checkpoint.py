@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import posixpath
 import uuid
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from excir_dask.graph.freeze import freeze, thaw
 from excir_dask.lake.troubles import may_pass, said
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 SUFFIX = ".state"
 
@@ -40,11 +43,11 @@ class Checkpoint:
     def take(self, name: str, make: Callable[[], T]) -> tuple[T, bool]:
         """The state of that name, made and saved if it is not there; and whether it was there."""
         path = posixpath.join(self.folder, name + SUFFIX)
-        found = self._load(path)
+        found = self._load(path, name)
         if found is not None:
             return found, True
         made = make()
-        self._save(path, freeze(made))
+        self._save(path, freeze((name, made)))
         return made, False
 
     def forget(self) -> None:
@@ -67,15 +70,19 @@ class Checkpoint:
     def _list(self) -> list[fs.FileInfo]:
         return self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
 
-    def _load(self, path: str) -> Any:
+    def _load(self, path: str, name: str) -> Any:
+        """The state in a file; None, with a note, where it cannot be used: computing it again is always right."""
         if self.filesystem.get_file_info(path).type != fs.FileType.File:
             return None
-        with self.filesystem.open_input_file(path) as source:
-            content = source.read()
         try:
-            return thaw(content)
-        except DataError:  # written by halves where a store does not rename: it is made again
+            with self.filesystem.open_input_file(path) as source:
+                content = thaw(source.read())
+            if not isinstance(content, tuple) or len(content) != 2 or content[0] != name:
+                raise DataError("it holds the state of another slice")
+        except (DataError, OSError) as error:
+            _log.warning("the state %s cannot be used and is computed again: %s", path, said(error))
             return None
+        return content[1]
 
     def _save(self, path: str, content: bytes) -> None:
         # a name of its own until it is whole: two workers may do the same slice after one was thought lost
