@@ -100,7 +100,8 @@ def headline(explanation: Explanation) -> str:
 
 def notes(explanation: Explanation) -> list[str]:
     """What a reader must not overlook: rows dropped, columns left out, flags."""
-    rows, found = explanation.facts["rows"], []
+    rows = explanation.facts["rows"]
+    found = [f"note: {remark}" for remark in explanation.provenance.get("lake", {}).get("remarks", [])]
     if rows["without_output"]:
         found.append(f"note: {rows['without_output']:,} rows were dropped because an output is missing")
     if rows["without_weight"]:

@@ -136,6 +136,8 @@ def train(
             "write it as Parquet files first"
         )
     snapshot = take_snapshot(locate(lake, storage_options, table_version))
+    for remark in snapshot.location.remarks:
+        log.warning("%s", remark)
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
     spans = whole_rows(snapshot, selection, size, VALUE)
@@ -298,6 +300,7 @@ def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[A
             "rows": snapshot.rows,
             "bytes": snapshot.size,
             "fingerprint": snapshot.fingerprint,
+            "remarks": list(snapshot.location.remarks),
             **({} if snapshot.location.table is None else snapshot.location.table.source),
         },
         "workers": len(workers),
