@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask import display
 from excir_dask.errors import LakeError, UsageError, nearest
-from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.folders import FILES, REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.grouping import write_groups
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.tables import group_table, lake_errors, records
@@ -194,7 +194,7 @@ class Explanation:
         from excir_dask.report.page import add
 
         target = check_target(folder, overwrite)
-        with whole(target) as made:
+        with whole(target, FILES["explanation"]) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")

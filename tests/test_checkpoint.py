@@ -95,6 +95,17 @@ def test_states_go_once_the_result_is_saved_and_when_it_is_forced(lake, tmp_path
     assert list((tmp_path / "states").iterdir()) == []
 
 
+def test_files_of_others_stay_when_the_states_go(lake, tmp_path):
+    options = {"output": "pred", "budget": "1MiB", "checkpoint": tmp_path / "states"}
+    explain(lake, **options)
+    (folder,) = (tmp_path / "states").iterdir()
+    (folder / "notes.txt").write_text("mine")
+    (folder / "plots").mkdir()
+    (folder / f"sum-0.state.{'0' * 32}").write_bytes(b"half written")
+    explain(lake, **options, out=tmp_path / "out")
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "plots"]
+
+
 @pytest.mark.parametrize(
     "change", [{"budget": "2MiB"}, {"features": ["x0", "x1"]}, {"centering": "median"}, {"seed": 1}]
 )

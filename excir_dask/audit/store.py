@@ -20,7 +20,7 @@ from pyarrow import fs
 from excir_dask.audit.window import split_query
 from excir_dask.errors import LakeError, ReadError, UsageError, nearest
 from excir_dask.explanation import Explanation
-from excir_dask.folders import whole
+from excir_dask.folders import HIDDEN, whole
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.lake.troubles import may_pass, public, translated
 
@@ -142,7 +142,7 @@ class Store:
         """Remove what runs that were killed long ago left half-written."""
         if not self.local or not Path(self.path(RUNS)).is_dir():
             return  # object stores have no half-written files
-        for left in Path(self.path(RUNS)).glob(".*-*"):
+        for left in Path(self.path(RUNS)).glob(f"{HIDDEN}*"):
             try:
                 if left.stat().st_mtime < time.time() - LEFT:
                     shutil.rmtree(left)

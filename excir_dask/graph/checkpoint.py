@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import posixpath
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 SUFFIX = ".state"
+RUN = "run.json"
+"""tells what the run of a folder is"""
+_STATE = re.compile(r"\.state(\.[0-9a-f]{32})?$")
+"""ends the name of a state, whole or being written"""
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,11 @@ class Checkpoint:
                 self.filesystem.delete_file(info.path)
 
     def remove(self) -> None:
-        """Remove the folder of this run."""
+        """Remove the files of this run, and its folder if nobody else put anything into it."""
         for info in self._list():
-            self.filesystem.delete_file(info.path)
-        if self._local:  # in buckets there are no folders
+            if info.base_name == RUN or _STATE.search(info.base_name):
+                self.filesystem.delete_file(info.path)
+        if self._local and not self._list():  # in buckets there are no folders
             self.filesystem.delete_dir(self.folder)
 
     @property
@@ -102,7 +108,7 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
     folder = posixpath.join(root, f"excir-{hashlib.sha256(text.encode()).hexdigest()[:24]}")
     try:
         filesystem.create_dir(folder, recursive=True)
-        with filesystem.open_output_stream(posixpath.join(folder, "run.json")) as target:
+        with filesystem.open_output_stream(posixpath.join(folder, RUN)) as target:
             target.write(text.encode())
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and may_pass(error):

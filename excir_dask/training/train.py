@@ -127,7 +127,8 @@ def train(
     out = None if out is None else os.path.expanduser(out)
     if out is not None:
         saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
-        check_target(out, overwrite or saved is not None)
+        if saved is None:  # before the footers are read, which may take minutes
+            check_target(out, overwrite)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
-from excir_dask.folders import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.folders import FILES, REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.tables import records
 from excir_dask.transfer import sweep_words as words
 
@@ -98,7 +98,7 @@ class Sweep:
         from excir_dask.report.page import add
 
         target = check_target(folder, overwrite, "sweep")
-        with whole(target) as made:
+        with whole(target, FILES["sweep"]) as made:
             self.runs.to_parquet(made / "runs.parquet", index=False)
             self.summary.to_parquet(made / "summary.parquet", index=False)
             if importlib.util.find_spec("matplotlib") is not None:
