@@ -6,8 +6,8 @@ its brakes are worn, a little because of the weather, and never because of the c
 
 from __future__ import annotations
 
+import re
 import shlex
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from excir_dask.errors import UsageError
 from excir_dask.explain import explain
 from excir_dask.render.text import explanation as display
+from excir_dask.results.storage import check_target
+from excir_dask.training.result import check_target as check_model
 from excir_dask.training.train import train
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MARKER = ".excir-demo"
 """a folder with this file in it was made by the demo, so the demo may rebuild it"""
+PART = re.compile(r"part-\d{3,}\.parquet")
+"""names of the lake's files"""
 OUTPUT = "margin"
 LABEL = "label"
 PATTERN = f"!{LABEL}"
@@ -115,6 +119,15 @@ def check_folder(folder: str) -> Path:
         raise UsageError(
             f"{home} exists and was not made by 'excir demo', so it is left alone; choose another --folder"
         )
+    check_target(home / "explanation", overwrite=True)
+    check_model(home / "model.ubj", overwrite=True)
+    lake = home / "lake"
+    for path in [lake] if lake.is_symlink() or lake.is_file() else lake.glob("*"):
+        if path == lake or not path.is_file() or not PART.fullmatch(path.name):
+            raise UsageError(
+                f"{path} was not made by 'excir demo', so it is left alone; "
+                "move it elsewhere, or choose another --folder"
+            )
     return home
 
 
@@ -140,9 +153,9 @@ def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     # First of all, so that an interrupted demo can be run again.
     (home / MARKER).write_text("made by 'excir demo', which replaces lake, model and explanation here\n")
-    if lake.exists():
-        shutil.rmtree(lake)
-    lake.mkdir()
+    lake.mkdir(exist_ok=True)
+    for path in lake.iterdir():
+        path.unlink()
     for part, size in enumerate(_sizes(rows)):
         _write(lake / f"part-{part:03}.parquet", seed, part, *_rows(seed, part, size))
     model = train(

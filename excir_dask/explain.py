@@ -159,8 +159,8 @@ def explain(
     """
     out = None if out is None else os.path.expanduser(out)
     saved = None if out is None else saved_id(Path(out) / "manifest.json", ["run_id"])
-    if out is not None:  # before the footers are read, which may take minutes, if they cannot change the answer
-        check_target(out, overwrite or saved is not None)
+    if out is not None and saved is None:  # before the footers are read, which may take minutes
+        check_target(out, overwrite)
     for_checkpoint_only = _remote(checkpoint) and isinstance(lake, str | os.PathLike) and not _remote(lake)
     question = ask(
         lake, output=output, model=model, predict_type=predict_type, model_columns=model_columns,

@@ -118,6 +118,20 @@ def test_rerun_replaces_lake_and_explanation_and_keeps_other_files(
     assert (tmp_path / "demo" / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["lake/notes.txt", "lake/year=2024/part-000.parquet", "explanation/notes.txt"])
+def test_rerun_refuses_to_delete_what_the_demo_did_not_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    run(str(tmp_path), 2000)
+    mine = tmp_path / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match=rf"{name.split('/')[1]}.*move .* elsewhere, or choose another"):
+        run(str(tmp_path), 1000)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_same_rows_give_the_same_lake(tmp_path: Path) -> None:
     first, second = make_lake(tmp_path / "a", 2000), make_lake(tmp_path / "b", 2000)
     assert [file.read_bytes() for file in sorted(first.iterdir())] == [f.read_bytes() for f in sorted(second.iterdir())]

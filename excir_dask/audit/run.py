@@ -215,7 +215,7 @@ def notes(now: Explanation, was: Explanation | None) -> list[str]:
     runs = {"the window": now} if was is None else {"the window": now, "the baseline": was}
     counts = {name: int(run.facts["rows"]["row_groups"]) for name, run in runs.items()}
     few = {name: count for name, count in counts.items() if count < FEW_ROW_GROUPS}
-    return [words.few_row_groups(few)] if few else []
+    return [*now.provenance["lake"].get("remarks", ()), *([words.few_row_groups(few)] if few else [])]
 
 
 def check_window(config: Config, target: Target) -> None:

@@ -22,7 +22,7 @@ from excir_dask.errors import LakeError, ReadError, UsageError, nearest
 from excir_dask.lake.store_errors import may_pass, public, translated
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.results.explanation import Explanation
-from excir_dask.results.storage import whole
+from excir_dask.results.storage import HIDDEN, whole
 
 _AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
 """object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""
@@ -142,7 +142,7 @@ class Store:
         """Remove what runs that were killed long ago left half-written."""
         if not self.local or not Path(self.path(RUNS)).is_dir():
             return  # object stores have no half-written files
-        for left in Path(self.path(RUNS)).glob(".*-*"):
+        for left in Path(self.path(RUNS)).glob(f"{HIDDEN}*"):
             try:
                 if left.stat().st_mtime < time.time() - LEFT:
                     shutil.rmtree(left)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import posixpath
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +24,13 @@ from excir_dask.lake.store_errors import may_pass, said
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 SUFFIX = ".state"
+RUN = "run.json"
+"""tells what the run of a folder is"""
+_STATE = re.compile(r"\.state(\.[0-9a-f]{32})?$")
+"""ends the name of a state, whole or being written"""
 
 
 @dataclass(frozen=True)
@@ -40,11 +48,11 @@ class Checkpoint:
     def take(self, name: str, make: Callable[[], T]) -> tuple[T, bool]:
         """The state of that name, made and saved if it is not there; and whether it was there."""
         path = posixpath.join(self.folder, name + SUFFIX)
-        found = self._load(path)
+        found = self._load(path, name)
         if found is not None:
             return found, True
         made = make()
-        self._save(path, freeze(made))
+        self._save(path, freeze((name, made)))
         return made, False
 
     def forget(self) -> None:
@@ -54,10 +62,11 @@ class Checkpoint:
                 self.filesystem.delete_file(info.path)
 
     def remove(self) -> None:
-        """Remove the folder of this run."""
+        """Remove the files of this run, and its folder if nobody else put anything into it."""
         for info in self._list():
-            self.filesystem.delete_file(info.path)
-        if self._local:  # in buckets there are no folders
+            if info.base_name == RUN or _STATE.search(info.base_name):
+                self.filesystem.delete_file(info.path)
+        if self._local and not self._list():  # in buckets there are no folders
             self.filesystem.delete_dir(self.folder)
 
     @property
@@ -67,15 +76,19 @@ class Checkpoint:
     def _list(self) -> list[fs.FileInfo]:
         return self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
 
-    def _load(self, path: str) -> Any:
+    def _load(self, path: str, name: str) -> Any:
+        """The state in a file; None, with a note, where it cannot be used: computing it again is always right."""
         if self.filesystem.get_file_info(path).type != fs.FileType.File:
             return None
-        with self.filesystem.open_input_file(path) as source:
-            content = source.read()
         try:
-            return thaw(content)
-        except DataError:  # written by halves where a store does not rename: it is made again
+            with self.filesystem.open_input_file(path) as source:
+                content = thaw(source.read())
+            if not isinstance(content, tuple) or len(content) != 2 or content[0] != name:
+                raise DataError("it holds the state of another slice")
+        except (DataError, OSError) as error:
+            _log.warning("the state %s cannot be used and is computed again: %s", path, said(error))
             return None
+        return content[1]
 
     def _save(self, path: str, content: bytes) -> None:
         # a name of its own until it is whole: two workers may do the same slice after one was thought lost
@@ -95,7 +108,7 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
     folder = posixpath.join(root, f"excir-{hashlib.sha256(text.encode()).hexdigest()[:24]}")
     try:
         filesystem.create_dir(folder, recursive=True)
-        with filesystem.open_output_stream(posixpath.join(folder, "run.json")) as target:
+        with filesystem.open_output_stream(posixpath.join(folder, RUN)) as target:
             target.write(text.encode())
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and may_pass(error):

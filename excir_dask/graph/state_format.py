@@ -1,7 +1,7 @@
 """States as bytes that cannot run code when they are read back: JSON for the structure, raw numbers for the arrays.
 
 A file is a line that names the format, the length of the JSON text, that text, the arrays one behind the other, and a
-sha256 of it all. Only the kinds of states listed here come back.
+sha256 of it all. Only the kinds of states listed here come back, and every value comes back with the type it had.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from excir_dask.kernels.sums import Sums
 from excir_dask.kernels.trim import TrimmedSums
 from excir_dask.lake.blocks import RowCounts, Scored
 
-MAGIC = b"excir state 1\n"
+MAGIC = b"excir state 2\n"
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -50,13 +50,16 @@ def freeze(state: Any) -> bytes:
 
 
 def thaw(content: bytes) -> Any:
-    """The state; bytes that are not a whole one are an error."""
+    """The state; bytes that are not a whole one, or of another version, are a DataError."""
     body, digest = content[:-32], content[-32:]
     if not body.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        raise DataError("not a state, or not a whole one")
+        raise DataError("it is damaged, cut off or of another version")
     start = len(MAGIC) + 8
     stop = start + int.from_bytes(body[len(MAGIC) : start], "little")
-    return _state(json.loads(body[start:stop]), memoryview(body)[stop:])
+    try:
+        return _state(json.loads(body[start:stop]), memoryview(body)[stop:])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:  # fields of another version, or a crafted file
+        raise DataError(f"it does not hold a state: {type(error).__name__}: {error}") from error
 
 
 def _plain(value: Any, arrays: bytearray) -> Any:
@@ -71,8 +74,8 @@ def _plain(value: Any, arrays: bytearray) -> Any:
         return {"kind": type(value).__name__, "fields": content}
     if isinstance(value, tuple | list):
         return {"items": [_plain(item, arrays) for item in value]}
-    if isinstance(value, np.generic):
-        return _plain(value.item(), arrays)
+    if isinstance(value, np.bool_ | np.number) and not isinstance(value, np.complexfloating):
+        return {"scalar": value.dtype.str, "value": _plain(value.item(), arrays)}
     if isinstance(value, float):
         return {"float": value.hex()}
     if value is None or isinstance(value, bool | int | str):
@@ -92,6 +95,8 @@ def _state(value: Any, raw: memoryview) -> Any:
     if "kind" in value:
         content = {name: _state(item, raw) for name, item in value["fields"].items()}
         return KINDS[value["kind"]](**content)
+    if "scalar" in value:
+        return np.dtype(value["scalar"]).type(_state(value["value"], raw))
     if "items" in value:
         return tuple(_state(item, raw) for item in value["items"])
     return float.fromhex(value["float"])

@@ -63,7 +63,8 @@ def merge_sums(parts: Sequence[Sums]) -> Sums:
 def one_unit(sums: Sums) -> Sums:
     """The same with all rows as one unit: a row group that was read in batches."""
     n, d = sums.numerator, sums.denominator
-    return replace(sums, unit_squares=n * n, unit_mixed=n * d, unit_masses=d * d, units=np.minimum(sums.units, 1.0))
+    units = np.asarray(np.minimum(sums.units, 1.0))  # a ufunc turns an array of no dimensions into a scalar
+    return replace(sums, unit_squares=n * n, unit_mixed=n * d, unit_masses=d * d, units=units)
 
 
 def concatenate_sums(parts: Sequence[Sums]) -> Sums:

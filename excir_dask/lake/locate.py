@@ -6,13 +6,14 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
+from excir_dask.lake.links import each_once, local_glob, local_tree, remarks, same_files
 from excir_dask.lake.store_errors import may_pass, public, translated
 from excir_dask.lake.stores import WEB, filesystem_of
 from excir_dask.lake.tables.log import METADATA, Table
@@ -35,6 +36,8 @@ class Location:
     """in the order of their relative paths"""
     table: Table | None = None
     """the version that the files belong to; None for plain files"""
+    remarks: tuple[str, ...] = ()
+    """what was left out, a sentence each"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", public(self.name))
@@ -105,6 +108,8 @@ def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) 
     for item, info in zip(names, infos, strict=True):
         if info.type != fs.FileType.File:
             raise LakeError(f"{public(item)} is not a file; a list must name Parquet files (pass a folder by itself)")
+    for first, again in same_files(paths) if _is_local(filesystem) else ():
+        raise UsageError(f"{first} and {again} are links to one file, so its rows would count twice; name it once")
     root = posixpath.commonpath([posixpath.dirname(path) for path in paths])
     return Location(
         f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0], filesystem, root, _ordered(infos)
@@ -122,27 +127,49 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str, table_version: i
     if _table_kind(filesystem, path) is not None:
         return _from_table(name, filesystem, path, None, table_version)
     _check_outside_tables(name, filesystem, path)
-    found = [
-        child for child in filesystem.get_file_info(fs.FileSelector(path, recursive=True)) if _is_data(child, path)
-    ]
+    loops: list[str] = []
+    if _is_local(filesystem):
+        paths, loops = local_tree(path)
+        infos = filesystem.get_file_info(paths)
+    else:
+        infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+    found = [child for child in infos if _is_data(child, path)]
     if not found:
         raise LakeError(f"{public(name)} holds no Parquet files (names that begin with '_' or '.' are left out)")
-    return Location(name, filesystem, path, _ordered(found))
+    return _without_links(name, filesystem, path, found, loops)
 
 
 def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
-    from fsspec.implementations.arrow import ArrowFSWrapper
-
     stem = pattern[: min(pattern.index(mark) for mark in _GLOB if mark in pattern)]
     root = posixpath.dirname(stem)
     _check_outside_tables(name, filesystem, f"{root}/x")
-    matches = ArrowFSWrapper(filesystem).glob(pattern)
-    found = [
-        info for info in (filesystem.get_file_info(sorted(matches)) if matches else []) if _is_data(info, root or ".")
-    ]
+    loops: list[str] = []
+    if _is_local(filesystem):
+        matches, loops = local_glob(filesystem, pattern)
+    else:
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        matches = sorted(ArrowFSWrapper(filesystem).glob(pattern))
+    found = [info for info in (filesystem.get_file_info(matches) if matches else []) if _is_data(info, root or ".")]
     if not found:
         raise LakeError(f"no file matches {public(name)} (names that begin with '_' or '.' are left out)")
-    return Location(name, filesystem, root, _ordered(found))
+    return _without_links(name, filesystem, root, found, loops)
+
+
+def _is_local(filesystem: fs.FileSystem) -> bool:
+    return isinstance(filesystem, fs.LocalFileSystem)
+
+
+def _without_links(
+    name: str, filesystem: fs.FileSystem, root: str, found: Sequence[fs.FileInfo], loops: Sequence[str]
+) -> Location:
+    """The location of files that were looked for, each of them once."""
+    repeated: list[str] = []
+    if _is_local(filesystem):
+        found, repeated = each_once(found, root)
+    location = Location(name, filesystem, root, _ordered(found))
+    shown = [[location.relative(path) for path in paths] for paths in (repeated, loops)]
+    return replace(location, remarks=tuple(remarks(*shown)))
 
 
 def _is_data(info: fs.FileInfo, root: str) -> bool:

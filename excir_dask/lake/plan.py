@@ -226,12 +226,11 @@ def _spans(
 
 
 def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tuple[int, ...]]:
-    """Row groups of a file that fit together; those without a row that counts or outside the sample are passed over."""
+    """Row groups of a file that fit together, of those that are kept."""
     run: list[int] = []
     rows = 0
-    for number, count in enumerate(file.row_groups):
-        if file.live[number] == 0 or number not in kept:
-            continue
+    for number in sorted(kept):
+        count = file.row_groups[number]
         if run and rows + count > most_rows:
             yield tuple(run)
             run, rows = [], 0

@@ -35,6 +35,8 @@ class Column:
     """numbers in each row of a vector column; None for other columns"""
     text: bool = False
     """it holds categories: strings, or a dictionary"""
+    encrypted: bool = False
+    """in one file or more, which makes it unusable"""
 
 
 def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
@@ -52,6 +54,19 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
             for number in met.get(name, ())
         )
         found[name] = replace(describe(name, kind), conflicts=both, key=True)
+    for name, files in _encrypted(snapshot).items():
+        others = f" and {len(files) - 1:,} more file{'s' if len(files) > 2 else ''}" if len(files) > 1 else ""
+        reason = f"encrypted in {files[0]}{others}; write a copy that is not, or leave the column out"
+        found[name] = replace(found[name], unusable=reason, elements=None, text=False, encrypted=True)
+    return found
+
+
+def _encrypted(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Encrypted columns -> the files that have them so."""
+    found: dict[str, list[str]] = {}
+    for file in snapshot.files:
+        for name in file.encrypted:
+            found.setdefault(name, []).append(file.relative)
     return found
 
 

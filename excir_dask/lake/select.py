@@ -179,7 +179,7 @@ def _check_model_columns(columns: Mapping[str, Column], wanted: Sequence[str], a
             f"{len(unknown)}{': ' if unknown else ''}{_some(unknown)}"
         )
     for name in wanted:
-        if name not in any_type or columns[name].conflicts:
+        if name not in any_type or columns[name].conflicts or columns[name].encrypted:
             _require(columns, name, "model")
 
 

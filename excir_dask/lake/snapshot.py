@@ -9,9 +9,9 @@ from functools import cached_property
 from io import UnsupportedOperation
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
+from excir_dask.lake.file_footer import Footer, read_footer
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
 from excir_dask.lake.store_errors import public
@@ -41,6 +41,8 @@ class LakeFile:
     """column -> its name inside the file, where a table has renamed it since"""
     deleted: tuple[Deleted | None, ...] = ()
     """rows of each row group that its table has deleted; empty where none is"""
+    encrypted: tuple[str, ...] = ()
+    """columns, by the names that the lake has for them, that cannot be read without keys"""
 
     @property
     def rows(self) -> int:
@@ -96,29 +98,32 @@ def take_snapshot(location: Location) -> Snapshot:
     if table is None:
         key_types, keys = _partition_keys(location)
         stored = [
-            Stored(schema.remove_metadata(), (), values, ()) for (schema, _), values in zip(footers, keys, strict=True)
+            Stored(footer.schema.remove_metadata(), (), values, ())
+            for footer, values in zip(footers, keys, strict=True)
         ]
     else:
         key_types = table.key_types
         stored = [
-            as_stored(table, info.path, schema, row_groups)
-            for info, (schema, row_groups) in zip(location.files, footers, strict=True)
+            as_stored(table, info.path, footer.schema, footer.row_groups)
+            for info, footer in zip(location.files, footers, strict=True)
         ]
     schemas: dict[pa.Schema, int] = {}
     files = []
-    for info, (_, row_groups), held in zip(location.files, footers, stored, strict=True):
+    for info, footer, held in zip(location.files, footers, stored, strict=True):
         number = schemas.setdefault(held.schema, len(schemas))
+        names = {stored: name for name, stored in held.names}
         files.append(
             LakeFile(
                 path=info.path,
                 relative=location.relative(info.path),
                 size=info.size,
                 modified=info.mtime_ns or 0,
-                row_groups=row_groups,
+                row_groups=footer.row_groups,
                 schema=number,
                 keys=held.keys,
                 names=held.names,
                 deleted=held.deleted,
+                encrypted=tuple(names.get(column, column) for column in footer.encrypted),
             )
         )
     return Snapshot(location, tuple(files), tuple(schemas), key_types)
@@ -132,14 +137,12 @@ def check_unchanged(snapshot: Snapshot) -> None:
             raise LakeChangedError(f"{file.relative} was changed or removed during the run; run again")
 
 
-def _footer(location: Location, path: str, size: int) -> tuple[pa.Schema, tuple[int, ...]]:
+def _footer(location: Location, path: str, size: int) -> Footer:
     shown = public(path)
     advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
     try:
         with location.filesystem.open_input_file(path) as source:
-            metadata = pq.read_metadata(source)
-        schema = metadata.schema.to_arrow_schema()
-        return schema, tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+            return read_footer(source)
     except PermissionError as error:
         raise LakeError(
             f"no permission to read {shown}; ask for read access to it or leave it out with a glob"

@@ -125,5 +125,6 @@ def _source(inputs: Inputs) -> dict[str, Any]:
         "rows": snapshot.rows,
         "bytes": snapshot.size,
         "fingerprint": snapshot.fingerprint,
+        "remarks": list(snapshot.location.remarks),
         **({} if snapshot.location.table is None else snapshot.location.table.source),
     }

@@ -35,6 +35,8 @@ class Survey:
     left_out: dict[str, str]
     converted: dict[str, str]
     conflicts: list[str]
+    remarks: list[str]
+    """what else was left out, a sentence each"""
     slices: int
     slice_bytes: int
     """decoded bytes of the largest slice: what each thread needs on top of the process itself"""
@@ -71,6 +73,7 @@ class Survey:
                 lines += [f"  {name}: {reason}" for name, reason in list(found.items())[:20]]
                 if len(found) > 20:
                     lines.append(f"  ... and {len(found) - 20} more")
+        lines += [f"note: {remark}" for remark in self.remarks]
         lines.append(f"schema conflicts: {len(self.conflicts) or 'none'}")
         return "\n".join([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
 
@@ -110,6 +113,7 @@ def survey(
         left_out=selection.left_out if selection else {c.name: c.unusable for c in columns.values() if c.unusable},
         converted=selection.converted if selection else {},
         conflicts=conflicts(columns.values()),
+        remarks=list(snapshot.location.remarks),
         slices=sum(1 for _ in plan.slices()) if plan else 0,
         slice_bytes=plan.slice_bytes if plan else 0,
         problem=problem,

@@ -13,7 +13,7 @@ from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
-from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Explanation:
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite)
-        with whole(target) as made:
+        with whole(target, FILES["explanation"]) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")

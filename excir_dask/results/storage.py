@@ -1,12 +1,16 @@
-"""Results as folders, which appear whole or not at all, and of which any later change is noticed."""
+"""Results as folders, which appear whole or not at all, and of which any later change is noticed.
+
+Only files that a result consists of are ever replaced: a folder with anything else in it is refused.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,12 +18,26 @@ from excir_dask.errors import LakeError, UsageError
 
 REPORT = "report.html"
 """file of a result's folder that is made from the others"""
+GENERATOR = '<meta name="generator" content="excir-dask'
+"""how a file says that it is a report, and may be replaced by a newer one"""
+
+FILES = {
+    "explanation": (
+        "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", "manifest.json", REPORT,
+    ),
+    "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
+}  # fmt: skip
+"""kind of result -> all files that its folder may consist of"""
+
+HIDDEN = ".excir-"
+"""how the names of folders begin that are being filled or replaced"""
 
 
 def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: str = "explanation") -> Path:
     """The folder, if a result may be saved in it; worth asking before hours of work.
 
-    ``what`` names the kind of result; a folder with ``<what>.json`` in it is one of the kind, and may be overwritten.
+    ``what`` names the kind of result. Overwritten is only an empty folder, or one that says it is of this kind and
+    holds nothing else.
     """
     if "://" in os.fspath(folder):
         raise UsageError(f"{folder} is a URL; {what}s are saved in a folder of this machine, copy it from there")
@@ -29,29 +47,76 @@ def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: 
         raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten (--overwrite)")
-    if target.exists() and not (target / f"{what}.json").exists() and (not target.is_dir() or any(target.iterdir())):
-        article = "an" if what[0] in "aeiou" else "a"
-        raise UsageError(f"{target} is not {article} {what}'s folder, so it is not overwritten; choose another one")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        _check_replaceable(target, what)
     return target
 
 
+def _check_replaceable(target: Path, what: str) -> None:
+    if not target.is_dir() or not _says_what(target, what):
+        article = "an" if what[0] in "aeiou" else "a"
+        raise UsageError(f"{target} is not {article} {what}'s folder, so it is not overwritten; choose another one")
+    for path in sorted(target.iterdir()):
+        if path.name not in FILES[what] or not path.is_file() or (path.name == REPORT and not is_report(path)):
+            raise UsageError(
+                f"{target} holds '{path.name}', which is not part of the {what} there, so nothing is replaced; "
+                f"move '{path.name}' elsewhere, or choose another folder"
+            )
+
+
+def _says_what(folder: Path, what: str) -> bool:
+    """Whether a folder says that it is a result of a kind; one file that is damaged does not matter."""
+    main = f"{what}.json"
+    try:
+        if f'"excir-{what}"'.encode() in (folder / main).read_bytes():
+            return True
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    return isinstance(files, dict) and main in files
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a report that was written here."""
+    with path.open("rb") as file:
+        return GENERATOR in file.read(2000).decode("utf-8", "replace")
+
+
 @contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the target's place when nothing went wrong and is gone otherwise."""
+def whole(target: Path, files: Collection[str] = ()) -> Iterator[Path]:
+    """A new folder to fill, which takes the target's place when nothing went wrong and is gone otherwise.
+
+    Of a folder that is already there only ``files`` are replaced; without any, it must be empty.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    made = Path(tempfile.mkdtemp(prefix=f"{HIDDEN}{target.name}-", dir=target.parent))
     try:
         yield made
         os.chmod(made, 0o777 & ~_umask())
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-            os.replace(target, old / target.name)
+        if files and target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f"{HIDDEN}{target.name}-old-", dir=target.parent)) / target.name
+            os.replace(target, old)
             os.replace(made, target)
-            shutil.rmtree(old)
+            _discard(old, files, target)
+            old.parent.rmdir()
         else:
             os.replace(made, target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _discard(old: Path, files: Collection[str], target: Path) -> None:
+    """Delete what a result consisted of; what somebody else put there meanwhile moves to the new folder."""
+    if old.is_symlink():  # the folder that it leads to stays as it is
+        old.unlink()
+        return
+    for path in list(old.iterdir()):
+        if path.name in files:
+            path.unlink()
+        else:
+            os.replace(path, target / path.name)
+    old.rmdir()
 
 
 def digests(folder: Path) -> dict[str, str]:

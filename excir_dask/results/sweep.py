@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.storage import REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import records
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Sweep:
         (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite, "sweep")
-        with whole(target) as made:
+        with whole(target, FILES["sweep"]) as made:
             self.runs.to_parquet(made / "runs.parquet", index=False)
             self.summary.to_parquet(made / "summary.parquet", index=False)
             if importlib.util.find_spec("matplotlib") is not None:

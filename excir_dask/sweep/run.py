@@ -119,7 +119,8 @@ def sweep(
     run_id, same = None, False
     if out is not None:
         saved = saved_id(Path(out) / "sweep.json", ["settings", "run_id"])
-        check_target(out, overwrite or saved is not None, "sweep")
+        if saved is None:  # before the footers are read, which may take minutes
+            check_target(out, overwrite, "sweep")
         run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, options)
         same = saved is not None and saved == run_id
         if same and not force:

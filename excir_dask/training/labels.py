@@ -85,6 +85,8 @@ def label_kind(snapshot: Snapshot, columns: Mapping[str, Column], label: str) ->
     column = columns[label]
     if column.conflicts:
         raise SchemaError(column.conflicts[0])
+    if column.encrypted:
+        raise SchemaError(f"column '{label}' (label) is {column.unusable}")
     types = [snapshot.key_types[label]] if column.key else [schema.field(label).type for schema in snapshot.schemas]
     types = [kind for kind in types if not pt.is_null(kind)]
     if types and all(_is_text(kind) for kind in types):

@@ -158,7 +158,22 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
             raise UsageError(f"{file} is a folder; choose another name")
         if file.exists() and not overwrite:
             raise UsageError(f"{file} exists already; choose another name, or allow it to be overwritten (--overwrite)")
+    _check_replaceable(target)
     return target
+
+
+def _check_replaceable(target: Path) -> None:
+    """Refuse to replace a model that no training wrote, or what is known of another model."""
+    about = sidecar(target)
+    try:
+        found = json.loads(about.read_bytes())
+        told = found["file"] if found["format"] == FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        told = None
+    for file in (about, target):
+        if file.exists() and told != target.name:
+            tells = f"tells of {told}" if told is not None and file == about else "was not written by a training"
+            raise UsageError(f"{file} {tells}, so it is not replaced; move it elsewhere, or choose another name")
 
 
 def _write(target: Path, content: bytes) -> None:

@@ -127,7 +127,8 @@ def train(
     out = None if out is None else os.path.expanduser(out)
     if out is not None:
         saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
-        check_target(out, overwrite or saved is not None)
+        if saved is None:  # before the footers are read, which may take minutes
+            check_target(out, overwrite)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):
@@ -136,6 +137,8 @@ def train(
             "write it as Parquet files first"
         )
     snapshot = take_snapshot(locate(lake, storage_options, table_version))
+    for remark in snapshot.location.remarks:
+        log.warning("%s", remark)
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
     spans = whole_rows(snapshot, selection, size, VALUE)
@@ -298,6 +301,7 @@ def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[A
             "rows": snapshot.rows,
             "bytes": snapshot.size,
             "fingerprint": snapshot.fingerprint,
+            "remarks": list(snapshot.location.remarks),
             **({} if snapshot.location.table is None else snapshot.location.table.source),
         },
         "workers": len(workers),

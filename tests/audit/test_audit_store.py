@@ -97,12 +97,38 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
 
 def test_what_a_killed_run_left_is_removed_when_it_is_old(plant):
     for name, age in (("old", 2 * LEFT), ("young", 60)):
-        folder = plant / "audits" / "runs" / f".{name}-x1"
+        folder = plant / "audits" / "runs" / f".excir-{name}-x1"
         folder.mkdir(parents=True)
         (folder / "explanation.json").write_text("{")
         os.utime(folder, (time.time() - age,) * 2)
     audit(read_config(plant / "audit.yaml"), FIRST)
-    assert [path.name for path in (plant / "audits" / "runs").glob(".*")] == [".young-x1"]
+    assert [path.name for path in (plant / "audits" / "runs").glob(".*")] == [".excir-young-x1"]
+
+
+def test_hidden_folders_of_others_are_not_removed(plant):
+    mine = plant / "audits" / "runs" / ".my-notebook"
+    mine.mkdir(parents=True)
+    os.utime(mine, (0, 0))
+    audit(read_config(plant / "audit.yaml"), FIRST)
+    assert mine.is_dir()
+
+
+def test_the_folder_of_a_run_is_never_replaced(tmp_path):
+    made, taken = tmp_path / "made", tmp_path / "runs" / "one"
+    for folder in (made, taken):
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(folder.name)
+    with pytest.raises(OSError, match="not empty"):
+        open_store(tmp_path).keep(made, "one")
+    assert (taken / "manifest.json").read_text() == "one"
+    assert [path.name for path in taken.parent.iterdir()] == ["one"]
+
+
+def test_an_explanation_does_not_overwrite_the_run_of_an_audit(plant, explanation):
+    audit(read_config(plant / "audit.yaml"), FIRST)
+    (folder,) = (plant / "audits" / "runs").iterdir()
+    with pytest.raises(UsageError, match=r"holds 'changes.parquet', which is not part of the explanation"):
+        explanation.save(folder, overwrite=True)
 
 
 def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):

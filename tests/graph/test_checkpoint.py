@@ -1,7 +1,9 @@
 """The same run goes on where it was ended, whoever was killed, and gives the same bytes."""
 
+import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +14,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from oracle import repeated, write_lake
 from processes import dask_processes
 
 from excir_dask import Explanation, explain
 from excir_dask.errors import DataError, UsageError
-from excir_dask.graph.state_format import freeze, thaw
+from excir_dask.explain import understood
+from excir_dask.graph.state_format import MAGIC, freeze, thaw
 
 FILES = 12
 
@@ -89,6 +95,17 @@ def test_states_go_once_the_result_is_saved_and_when_it_is_forced(lake, tmp_path
     assert list((tmp_path / "states").iterdir()) == []
 
 
+def test_files_of_others_stay_when_the_states_go(lake, tmp_path):
+    options = {"output": "pred", "budget": "1MiB", "checkpoint": tmp_path / "states"}
+    explain(lake, **options)
+    (folder,) = (tmp_path / "states").iterdir()
+    (folder / "notes.txt").write_text("mine")
+    (folder / "plots").mkdir()
+    (folder / f"sum-0.state.{'0' * 32}").write_bytes(b"half written")
+    explain(lake, **options, out=tmp_path / "out")
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "plots"]
+
+
 @pytest.mark.parametrize(
     "change", [{"budget": "2MiB"}, {"features": ["x0", "x1"]}, {"centering": "median"}, {"seed": 1}]
 )
@@ -98,14 +115,75 @@ def test_another_run_does_not_find_the_states(lake, tmp_path, change):
     assert other.provenance["resumed_states"] == 0
 
 
-def test_a_damaged_state_is_made_again(lake, tmp_path):
+@pytest.mark.parametrize("options", [{}, {"centering": "trimmed"}, {"group_correlated": 0.9}, {"model": True}])
+def test_a_row_group_that_was_streamed_resumes_to_the_same_bytes(tmp_path, options):
+    lake = write_lake(tmp_path / "lake", table(200_000), 1)  # one row group: a column of it takes 1.5 MiB
+    if options.pop("model", False):
+        frame = table(2000)
+        options["model"] = xgb.train({"nthread": 1}, xgb.DMatrix(frame.drop(columns="pred"), frame["pred"]), 2)
+    options = {"output": None if "model" in options else "pred", "budget": "1MiB", **options}
+    plan = understood(lake, **options).inputs.plan
+    assert all(piece.batch_rows is not None for piece in plan.slices())
+    reference = explain(lake, **options, checkpoint=tmp_path / "states")
+    again = explain(lake, **options, checkpoint=tmp_path / "states")
+    assert again.to_json() == reference.to_json() == explain(lake, **options).to_json()
+    assert again.provenance["bytes_read"] == 0
+
+
+def cut_off(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def one_bit_flipped(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def emptied(content: bytes) -> bytes:
+    return b""
+
+
+def of_an_older_version(content: bytes) -> bytes:
+    return sealed(content.replace(MAGIC, b"excir state 1\n", 1))
+
+
+def of_other_fields(content: bytes) -> bytes:
+    return sealed(re.sub(rb'"fields": {"\w', b'"fields": {"_', content))
+
+
+def of_another_slice(content: bytes) -> bytes:
+    return freeze(("sum-of-another-slice-0-0", thaw(content)[1]))
+
+
+def sealed(content: bytes) -> bytes:
+    """Changed content with a digest that is right again."""
+    return content[:-32] + hashlib.sha256(content[:-32]).digest()
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_off, one_bit_flipped, emptied, of_an_older_version, of_other_fields, of_another_slice]
+)
+def test_a_state_that_cannot_be_used_is_computed_again_with_a_note(lake, tmp_path, damage, caplog):
     first = explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
-    for i, path in enumerate(states(tmp_path)):
-        content = path.read_bytes()
-        path.write_bytes(content[: len(content) // 2] if i % 2 else content[:-1] + bytes([content[-1] ^ 1]))
+    contents = {path: path.read_bytes() for path in states(tmp_path)}
+    damaged = [path for path, content in contents.items() if damage(content) != content]  # some have no fields
+    for path in damaged:
+        path.write_bytes(damage(contents[path]))
+    assert len(damaged) >= 24
     again = explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
     assert again.to_json() == first.to_json()
     assert again.provenance["bytes_read"] == first.provenance["bytes_read"]
+    notes = [record.getMessage() for record in caplog.records if "computed again" in record.getMessage()]
+    assert all(sum(path.name in note for note in notes) == 1 for path in damaged)
+
+
+@given(
+    hnp.arrays(st.sampled_from([np.float64, np.float32, np.int64, np.uint64, np.bool_]), hnp.array_shapes(min_dims=0))
+)
+def test_values_come_back_from_a_state_with_the_type_they_had(array):
+    for value in (array, array.reshape(-1)[0], array.reshape(-1)[0].item(), array.reshape(-1)[0].reshape(())):
+        found = thaw(freeze(value))
+        assert type(found) is type(value)
+        np.testing.assert_array_equal(found, value, strict=True)
 
 
 def test_states_hold_nothing_that_runs_code():
@@ -170,7 +248,7 @@ def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path
 
 def bytes_read(state: Path) -> int:
     """What was read for the slice whose state this is, as far as runs count it."""
-    found = thaw(state.read_bytes())
+    _, found = thaw(state.read_bytes())
     counted = {"summarise": lambda: found.counts.bytes_read, "sum": lambda: found[0].bytes_read}
     return int(counted.get(state.name.split("-")[0], int)())
 

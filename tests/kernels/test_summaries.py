@@ -41,6 +41,17 @@ def test_other_weights_count_by_their_ratios_alone(x, factor):
     np.testing.assert_allclose(quantiles(one, LEVELS), quantiles(other, LEVELS), rtol=1e-9, atol=1e-6)
 
 
+@given(st.lists(columns, min_size=2, max_size=5), st.data())
+def test_weights_are_whole_only_if_those_of_every_part_are(parts, data):
+    """One part with other weights is enough: then all of them count by their ratios."""
+    whole = [data.draw(st.booleans()) for _ in parts]
+    weights = [np.arange(1.0, x.size + 1) + (0.0 if each else 0.5) for x, each in zip(parts, whole, strict=True)]
+    merged = merge_column([summarise(x, w) for x, w in zip(parts, weights, strict=True)])
+    together = summarise(np.concatenate(parts), np.concatenate(weights))
+    assert merged.whole == together.whole == all(whole)
+    np.testing.assert_allclose(quantiles(merged, LEVELS), quantiles(together, LEVELS), rtol=1e-13, atol=1e-9)
+
+
 def test_equal_fractional_weights_are_no_weights():
     x = np.random.default_rng(0).standard_normal(101)
     np.testing.assert_allclose(quantiles(summarise(x, np.full(101, 0.3)), LEVELS), np.quantile(x, LEVELS), atol=1e-12)

@@ -17,10 +17,20 @@ from pyarrow import fs
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.locate import Location
-from excir_dask.lake.plan import BLOCK_COLUMNS, SPAN_FILES, Plan, column_blocks, extended, fixed_columns, make_plan
+from excir_dask.lake.plan import (
+    BLOCK_COLUMNS,
+    SPAN_FILES,
+    Plan,
+    column_blocks,
+    extended,
+    fixed_columns,
+    make_plan,
+    whole_rows,
+)
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
+from excir_dask.lake.tables.log import Deleted
 
 MIB = 2**20
 
@@ -29,11 +39,18 @@ def selection(features: int, outputs: int = 1, weight: str | None = None) -> Sel
     return Selection(tuple(f"x{i}" for i in range(features)), tuple(f"y{i}" for i in range(outputs)), weight, {}, {})
 
 
-def footers(layout: list[list[int]]) -> Snapshot:
-    """A lake whose files have row groups of the given rows."""
+def footers(layout: list[list[int]], deleted: list[list[int]] | None = None) -> Snapshot:
+    """A lake whose files have row groups of the given rows, of which the first ones may be deleted."""
     files = tuple(
         LakeFile(f"/lake/{i:04d}", f"{i:04d}", 1000 + i, 0, tuple(groups), 0, ()) for i, groups in enumerate(layout)
     )
+    if deleted is not None:
+        files = tuple(
+            replace(
+                file, deleted=tuple(Deleted.of(np.arange(n) < d) for n, d in zip(file.row_groups, gone, strict=True))
+            )
+            for file, gone in zip(files, deleted, strict=True)
+        )
     return Snapshot(Location("lake", fs.LocalFileSystem(), "/lake", ()), files, (), {})
 
 
@@ -145,6 +162,31 @@ def test_packing_stops_where_the_budget_is_full():
     assert plan.slice_bytes == MIB
 
 
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_outputs_raw_and_centred_and_weights_count_in_the_bytes_of_a_slice(weight):
+    """Plain rows are counted as weighted ones are: how a lake is cut does not depend on weights."""
+    rows = MIB // (8 * (4 + 2 * 3 + 2))
+    for more, spans in ((0, 1), (1, 2)):
+        plan = make_plan(footers([[rows - 1], [1 + more]]), selection(4, 3, weight), MIB)
+        assert plan.spans == spans
+    assert make_plan(footers([[rows]]), selection(4, 3, weight), MIB).slice_bytes == 8 * 12 * rows
+
+
+def test_weights_count_in_the_bytes_of_whole_rows():
+    rows = MIB // (8 * (4 + 3 + 1))
+    assert [len(whole_rows(footers([[rows - 1], [n]]), selection(4, 3), MIB)) for n in (1, 2)] == [1, 2]
+
+
+def test_every_output_and_weight_that_each_slice_reads_again_makes_slices_wider():
+    """Ten features each, as long as the budget allows, though finer slices would keep more threads busy."""
+    rows = [[420_000]]
+    widths = []
+    for outputs, weight in ((1, None), (1, "w"), (2, None), (2, "w")):
+        plan = make_plan(footers(rows), selection(240, outputs, weight), 128 * MIB)
+        widths.append(max(part.stop - part.start for part in plan.slices()))
+    assert widths == [16, 20, 20, 30]
+
+
 def test_a_big_file_is_split_by_row_group():
     plan = make_plan(footers([[10_000] * 6]), selection(4), MIB)
     assert [part.pieces[0].row_groups for part in plan.slices()] == [(0,), (1,), (2,), (3,), (4,), (5,)]
@@ -201,6 +243,31 @@ def test_empty_files_and_empty_row_groups_are_in_no_slice():
         ("0001", (1,), (5,)),
         ("0003", (0,), (7,)),
     ]
+
+
+DELETED = [[10, 0], [3, 7], [5]], [[10, 0], [3, 6], [5]]
+"""rows of row groups, and how many of them are deleted: one row of the lake is left"""
+
+
+@pytest.mark.parametrize("sample", [None, Sample(0.5), Sample(1.0, by="row-groups")])
+def test_row_groups_whose_rows_are_all_deleted_are_in_no_slice(sample):
+    plan = make_plan(footers(*DELETED), selection(2), MIB, sample)
+    (part,) = plan.slices()
+    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.pieces] == [("0001", (1,), (7,))]
+    assert (part.rows, part.live, plan.rows) == (7, 1, 1)
+
+
+@given(st.integers(0, 99), st.floats(0.01, 0.99))
+def test_a_share_of_the_row_groups_is_one_of_those_that_have_rows(seed, share):
+    lake = footers([[5, 5, 5, 5]], [[5, 0, 5, 2]])
+    (kept,) = Sample(share, seed, "row-groups").row_groups(lake.files)
+    assert kept <= {1, 3}
+    assert len(kept) == max(round(2 * share), 1)
+
+
+def test_training_reads_no_row_group_whose_rows_are_all_deleted():
+    ((piece,),) = whole_rows(footers(*DELETED), selection(2), MIB)
+    assert (piece.relative, piece.row_groups, piece.live) == ("0001", (1,), 1)
 
 
 def test_a_lake_with_empty_files_scores_like_one_without(lake):

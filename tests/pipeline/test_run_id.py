@@ -57,6 +57,17 @@ def test_force_computes_again_and_replaces(lake, tmp_path):
     assert (tmp_path / "out").stat().st_ino != first
 
 
+def test_force_and_overwrite_refuse_to_delete_what_no_run_wrote_before_any_work(lake, tmp_path, monkeypatch):
+    explain(lake, output="pred", out=tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    monkeypatch.setattr(sys.modules["excir_dask.explain"], "attempt", None)
+    assert explain(lake, output="pred", out=tmp_path / "out").facts["rows"]["used"] == 2000
+    for change in ({"force": True}, {"overwrite": True, "seed": 1, "fraction": 0.5}):
+        with pytest.raises(UsageError, match=r"holds 'notes.txt', which is not part of the explanation"):
+            explain(lake, output="pred", out=tmp_path / "out", **change)
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
 CHANGES = [
     {"output": {"name": "pred"}}, {"features": ["a", "b"]}, {"fraction": 0.5}, {"fraction": "auto"}, {"seed": 1},
     {"groups": {"g": ["a", "b"]}}, {"group_correlated": 0.8}, {"centering": "mean"}, {"rank_by": "cir"},

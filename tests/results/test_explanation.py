@@ -70,6 +70,56 @@ def test_a_folder_is_never_overwritten_by_mistake(explanation, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]
 
 
+@pytest.mark.parametrize("name", ["notes.txt", ".notes", "report.html", "plots/one.png"])
+def test_a_file_that_is_no_part_of_the_explanation_is_never_deleted(explanation, tmp_path, name):
+    folder = explanation.save(tmp_path / "out", report=False)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("mine")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match=f"holds '{name.split('/')[0]}', .*; move .* elsewhere, or choose another"):
+        explanation.save(folder, overwrite=True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_that_appears_while_a_result_is_saved_is_not_lost(explanation, tmp_path, monkeypatch):
+    folder = explanation.save(tmp_path / "out")
+    write = Explanation.to_json
+
+    def slowly(self):
+        (folder / "notes.txt").write_text("mine")
+        return write(self)
+
+    monkeypatch.setattr(Explanation, "to_json", slowly)
+    explanation.save(folder, overwrite=True)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert Explanation.load(folder).to_json() == write(explanation)
+
+
+def test_another_programs_explanation_is_not_overwritten(explanation, tmp_path):
+    (tmp_path / "explanation.json").write_text("{}")
+    (tmp_path / "manifest.json").write_text('{"files": ["thesis.tex"]}')
+    with pytest.raises(UsageError, match="not an explanation's folder"):
+        explanation.save(tmp_path, overwrite=True)
+    assert (tmp_path / "explanation.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "explanation.json"])
+def test_a_damaged_explanation_is_overwritten(explanation, tmp_path, damaged):
+    folder = explanation.save(tmp_path / "out")
+    (folder / damaged).write_text("{")
+    explanation.save(folder, overwrite=True)
+    assert Explanation.load(folder).to_json() == explanation.to_json()
+
+
+def test_the_folder_behind_a_link_stays_as_it_is(explanation, tmp_path):
+    folder = explanation.save(tmp_path / "real")
+    (tmp_path / "link").symlink_to(folder)
+    explanation.regroup({}).save(tmp_path / "link", overwrite=True)
+    assert Explanation.load(folder).to_json() == explanation.to_json()
+    assert Explanation.load(tmp_path / "link").groups.empty
+
+
 def test_a_failed_save_leaves_nothing_and_loses_nothing(explanation, tmp_path, monkeypatch):
     explanation.save(tmp_path / "out")
     before = (tmp_path / "out" / "explanation.json").read_bytes()

@@ -213,6 +213,14 @@ def test_only_a_sweeps_folder_is_overwritten(found: Sweep, frame: pd.DataFrame, 
         found.save(tmp_path / "explanation", overwrite=True)
 
 
+def test_a_file_that_is_no_part_of_the_sweep_is_never_deleted(found: Sweep, tmp_path: Path) -> None:
+    folder = found.save(tmp_path / "out")
+    (folder / "explanation.json").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds 'explanation.json', which is not part of the sweep"):
+        found.save(folder, overwrite=True)
+    assert (folder / "explanation.json").read_text() == "mine"
+
+
 def test_a_changed_folder_is_not_loaded(found: Sweep, tmp_path: Path) -> None:
     folder = found.save(tmp_path / "out")
     (folder / "runs.parquet").write_bytes(b"")

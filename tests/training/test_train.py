@@ -18,7 +18,7 @@ import xgboost
 from click.testing import CliRunner
 from processes import dask_processes
 
-from excir_dask import train
+from excir_dask import Training, train
 from excir_dask.cli import excir
 from excir_dask.errors import ClusterError, DataError, ModelError, SchemaError, UsageError
 from excir_dask.lake.locate import locate
@@ -368,8 +368,24 @@ def test_an_existing_model_is_refused_before_any_work_and_replaced_when_allowed(
     target.write_bytes(b"mine")
     with pytest.raises(UsageError, match="exists already"):
         train(tmp_path / "no lake", label="sick", out=target)
-    found = train(lake, label="sick", out=target, overwrite=True, **QUICK)
+    with pytest.raises(UsageError, match=r"model.ubj was not written by a training.*move it elsewhere"):
+        train(tmp_path / "no lake", label="sick", out=target, overwrite=True)
+    assert target.read_bytes() == b"mine"
+    target.unlink()
+    train(lake, label="sick", out=target, **QUICK)
+    found = train(lake, label="sick", out=target, overwrite=True, **{**QUICK, "rounds": 2})
     assert target.read_bytes() == found.model
+
+
+def test_what_is_known_of_another_model_is_not_replaced(lake: Path, tmp_path: Path) -> None:
+    found = train(lake, label="sick", out=tmp_path / "model.ubj", **QUICK)
+    with pytest.raises(UsageError, match=r"model.training.json tells of model.ubj.*choose another name"):
+        found.save(tmp_path / "model.json", overwrite=True)
+    (tmp_path / "mine.training.json").write_text('["mine"]')
+    with pytest.raises(UsageError, match=r"mine.training.json was not written by a training"):
+        found.save(tmp_path / "mine.ubj", overwrite=True)
+    assert (tmp_path / "mine.training.json").read_text() == '["mine"]'
+    assert Training.load(tmp_path / "model.ubj").history == found.history
 
 
 def test_a_save_that_fails_leaves_nothing_half_done(
@@ -377,7 +393,7 @@ def test_a_save_that_fails_leaves_nothing_half_done(
 ) -> None:
     found = train(lake, label="sick", **QUICK)
     target = tmp_path / "model.ubj"
-    target.write_bytes(b"mine")
+    found.save(target)
 
     def full(*_: object) -> None:
         raise OSError("disk full")
@@ -385,8 +401,8 @@ def test_a_save_that_fails_leaves_nothing_half_done(
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="disk full"):
         found.save(target, overwrite=True)
-    assert target.read_bytes() == b"mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["model.ubj"]
+    assert Training.load(target).history == found.history
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.training.json", "model.ubj"]
 
 
 def test_a_local_run_leaves_no_thread_process_port_file_or_client_behind(lake: Path) -> None:
@@ -436,15 +452,15 @@ def test_command_prints_metric_rows_and_the_next_command(lake: Path, tmp_path: P
     (tmp_path / "params.yaml").write_text("max_depth: 2\nnthread: 1\n")
     done = CliRunner().invoke(
         excir,
-        [*common, "--out", str(tmp_path / "model.json"), "--overwrite", "--json", "--early-stopping", "0",
+        [*common, "--out", str(tmp_path / "other.json"), "--overwrite", "--json", "--early-stopping", "0",
          "--params", f"@{tmp_path / 'params.yaml'}", "--params", "eval_metric=auc", "--params", "max_depth=3"],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["metric"], found["rounds"], found["objective"]) == ("auc", 10, "binary:logistic")
     assert 0.7 < found["validation"] < found["train"] < 1
-    about = json.loads((tmp_path / "model.training.json").read_text())
-    assert (about["params"]["max_depth"], about["file"]) == (3, "model.json")
+    about = json.loads((tmp_path / "other.training.json").read_text())
+    assert (about["params"]["max_depth"], about["file"]) == (3, "other.json")
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,11 @@ from typing import Any, Protocol
 
 from excir_dask.errors import UsageError
 from excir_dask.render.html.blocks import Chart, Report, Rows
+from excir_dask.results.storage import is_report
 from excir_dask.version import __version__
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("charts.js", "table.js", "page.js")
-GENERATOR = '<meta name="generator" content="excir-dask'
-"""how a file says that it is a report, and may be replaced by a newer one"""
 
 
 def available() -> bool:
@@ -67,7 +66,7 @@ def write(report: Report, path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target} is a folder; name a file in it, such as {target / 'report.html'}")
-    if target.exists() and GENERATOR not in target.read_bytes()[:2000].decode("utf-8", "replace"):
+    if target.exists() and not is_report(target):
         raise UsageError(f"{target} exists and is not a report, so it is not overwritten; choose another name")
     text = render(report)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -100,20 +100,20 @@ def headline(explanation: Explanation) -> str:
 
 def notes(explanation: Explanation) -> list[str]:
     """What a reader must not overlook: rows dropped, columns left out, flags."""
-    rows, found = explanation.facts["rows"], []
+    rows = explanation.facts["rows"]
+    found = [f"note: {remark}" for remark in explanation.provenance.get("lake", {}).get("remarks", [])]
     if rows["without_output"]:
         found.append(f"note: {rows['without_output']:,} rows were dropped because an output is missing")
     if rows["without_weight"]:
         found.append(f"note: {rows['without_weight']:,} rows were dropped because their weight is missing or zero")
     left_out = explanation.facts["left_out"]
-    if left_out:
-        shown = ", ".join(list(left_out)[:8]) + (", ..." if len(left_out) > 8 else "")
-        what = (
-            "1 column is not a number and was"
-            if len(left_out) == 1
-            else f"{len(left_out)} columns are not numbers and were"
-        )
-        found.append(f"note: {what} left out: {shown}")
+    encrypted = [name for name, reason in left_out.items() if reason.startswith("encrypted ")]
+    others = [name for name in left_out if name not in encrypted]
+    for names, one, several in ((others, "not a number", "not numbers"), (encrypted, "encrypted", "encrypted")):
+        if names:
+            shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            what = f"1 column is {one} and was" if len(names) == 1 else f"{len(names)} columns are {several} and were"
+            found.append(f"note: {what} left out: {shown}")
     wide = explanation.features["center_bound"].max()
     if wide > 1e-12:
         found.append(f"note: approximate centres changed no score by more than {wide:.1g} (certified)")

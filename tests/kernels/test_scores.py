@@ -1,0 +1,171 @@
+"""Standard errors and the certified effect of centres, against numpy on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from excir_dask.kernels.centers import Centers, ColumnStats, describe
+from excir_dask.kernels.scores import CHANCE, Scores, score
+from excir_dask.kernels.summaries import summarise
+from excir_dask.kernels.sums import OutputSide, Sums, co_movement, merge_sums, one_unit
+
+none = np.zeros((1, 0, 4))
+rows = st.integers(2, 30)
+
+
+def at(center: float) -> Centers:
+    return Centers(np.array([center]), np.array([False]), none)
+
+
+def stats(x: np.ndarray) -> ColumnStats:
+    return describe([summarise(x)], "mean")
+
+
+def sums_of(x: np.ndarray, y: np.ndarray, mx: float = 0.0, my: float = 0.0, edges: list[int] | None = None) -> Sums:
+    side = OutputSide(y[None], at(my), edges=None if edges is None else np.array(edges))
+    return co_movement([x], side, at(mx), none)
+
+
+def scored(
+    x: np.ndarray,
+    y: np.ndarray,
+    mx: float = 0.0,
+    my: float = 0.0,
+    *,
+    dx: float = 0.0,
+    dy: float = 0.0,
+    edges: list[int] | None = None,
+    whole_units: bool = False,
+) -> Scores:
+    """Scores of a feature at given centres that may be off by ``dx`` and ``dy``."""
+    sums = sums_of(x, y, mx, my, edges)
+    return score(sums, stats(x), stats(y), np.array([dx]), np.array([dy]), whole_units)
+
+
+def plain_cir(x: np.ndarray, y: np.ndarray, mx: float, my: float) -> float:
+    p = (x - mx) * (y - my)
+    return (1 + p.sum() / np.abs(p).sum()) / 2 if np.abs(p).sum() > 0 else 0.5
+
+
+@given(rows, st.integers(0, 2**32 - 1), st.floats(0, 2), st.floats(0, 2))
+@settings(max_examples=200)
+def test_no_centre_within_its_error_changes_a_score_by_more_than_the_bound(n, seed, dx, dy):
+    rng = np.random.default_rng(seed)
+    x, y = rng.choice([0.0, 0.0, 0.0, 1.0, -2.0], n), rng.choice([0.0, 0.0, 0.0, 1.0, -1.0], n)
+    found = scored(x, y, dx=dx, dy=dy)
+    for right, up in product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=2):
+        moved = plain_cir(x, y, right * dx, up * dy)
+        if np.ptp(x) > 0 and np.ptp(y) > 0:
+            assert abs(moved - found.cir[0, 0]) <= found.center_bound[0, 0] + 1e-12
+
+
+def test_both_centres_off_at_once_count_in_every_row():
+    """One row moves at these centres, and all hundred would at others: the product of both errors decides."""
+    x, y = np.append(np.zeros(100), 1.0), np.append(np.zeros(100), -1.0)
+    found = scored(x, y, dx=0.05, dy=0.05)
+    assert abs(plain_cir(x, y, -0.05, -0.05) - found.cir[0, 0]) > 0.05 + 0.05
+    assert found.center_bound[0, 0] == pytest.approx(0.05 + 0.05 + 101 * 0.05 * 0.05)
+
+
+def test_the_bound_is_that_of_numpy():
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((2, 50))
+    moves = np.abs((x - 0.1) * (y - 0.2)).sum()
+    effect = 0.01 * np.abs(y - 0.2).sum() + 0.03 * np.abs(x - 0.1).sum() + 50 * 0.01 * 0.03
+    assert scored(x, y, 0.1, 0.2, dx=0.01, dy=0.03).center_bound[0, 0] == pytest.approx(effect / moves)
+    assert scored(x, y, 0.1, 0.2, dx=10.0).center_bound[0, 0] == 1.0
+
+
+def units_of(x: np.ndarray, y: np.ndarray, edges: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """N and D of every unit of rows that has some."""
+    p = x * y
+    filled = [slice(*pair) for pair in pairwise(edges) if pair[1] > pair[0]]
+    return np.array([p[u].sum() for u in filled]), np.array([np.abs(p[u]).sum() for u in filled])
+
+
+layouts = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(lambda sizes: np.cumsum([0, *sizes]).tolist())
+
+
+@given(layouts, st.integers(0, 2**32 - 1))
+def test_sums_over_units_are_those_of_numpy(edges, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, edges[-1]))
+    sums = sums_of(x, y, edges=edges)
+    n, d = units_of(x, y, edges)
+    np.testing.assert_allclose(sums.unit_squares[0, 0], (n * n).sum(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.unit_mixed[0, 0], (n * d).sum(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.unit_masses[0, 0], (d * d).sum(), rtol=1e-12, atol=1e-12)
+    assert sums.units == n.size, "units without rows are none"
+
+
+@given(layouts, st.integers(0, 2**32 - 1))
+def test_rows_read_in_batches_are_one_unit_all_the_same(edges, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, edges[-1]))
+    batches = one_unit(merge_sums([sums_of(x[a:b], y[a:b]) for a, b in pairwise(edges)]))
+    whole = sums_of(x, y)
+    for name in ("unit_squares", "unit_mixed", "unit_masses", "units", "numerator", "squares"):
+        np.testing.assert_allclose(getattr(batches, name), getattr(whole, name), rtol=1e-11, atol=1e-11)
+
+
+def resembling(units: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Rows that differ between units far more than inside one."""
+    rng = np.random.default_rng(seed)
+    x, y = np.repeat(rng.standard_normal((2, units)), size, axis=1) + 0.01 * rng.standard_normal((2, units * size))
+    return x, y, list(range(0, units * size + 1, size))
+
+
+@pytest.mark.parametrize("whole_units", [False, True])
+def test_the_error_between_units_is_that_of_a_ratio_of_sums_of_units(whole_units):
+    """A linearised ratio estimator over U units: U / (U - 1) sum (N_u - r D_u)^2 / D^2."""
+    x, y, edges = resembling(units=7, size=20)
+    n, d = units_of(x, y, edges)
+    ratio = n.sum() / d.sum()
+    variance = 7 / 6 * ((n - ratio * d) ** 2).sum() / d.sum() ** 2
+    found = scored(x, y, edges=edges, whole_units=whole_units)
+    assert found.stderr_by[0, 0]
+    assert found.stderr[0, 0] == pytest.approx(np.sqrt(variance) / 2, rel=1e-9)
+    assert found.stderr_rows[0, 0] < found.stderr[0, 0] / 2
+
+
+def test_units_without_rows_do_not_change_the_error():
+    x, y, edges = resembling(units=4, size=20)
+    plain = scored(x, y, edges=edges)
+    with_empty = scored(x, y, edges=[0, 0, 20, 20, 40, 60, 60, 80, 80])
+    assert with_empty.stderr[0, 0] == plain.stderr[0, 0] > 0
+
+
+@given(rows, st.integers(0, 2**32 - 1))
+def test_the_error_by_rows_is_that_of_a_ratio_of_sums_of_rows(n, seed):
+    x, y = np.random.default_rng(seed).standard_normal((2, n))
+    p = x * y
+    ratio = p.sum() / np.abs(p).sum()
+    variance = ((p - ratio * np.abs(p)) ** 2).sum() / np.abs(p).sum() ** 2
+    found = scored(x, y)
+    assert found.stderr[0, 0] == found.stderr_rows[0, 0] == pytest.approx(np.sqrt(variance) / 2, abs=1e-8)
+    assert found.n_eff[0, 0] == pytest.approx(np.abs(p).sum() ** 2 / (p * p).sum())
+    assert not found.stderr_by[0, 0]
+
+
+@pytest.mark.parametrize(("times", "decides"), [(0.99, False), (1.01, True)])
+def test_units_decide_where_their_spread_is_more_than_chance_gives(times, decides):
+    """The variance between units over that of rows is chi-squared with U - 1 degrees over U - 1 by chance."""
+    x, y, edges = resembling(units=5, size=4)
+    sums = sums_of(x, y, edges=edges)
+    n, d = float(sums.numerator[0, 0]), float(sums.denominator[0, 0])
+    ratio = n / d
+    by_rows = (1 + ratio**2) * sums.squares / d**2 - 2 * ratio * sums.signed_squares / d**2
+    wanted = times * by_rows * chi2.isf(CHANCE, 4) / 4
+    # N_u = ratio D_u but for one addend of the squares, which alone is then the spread
+    changed = replace(
+        sums, unit_squares=wanted * d**2 * 4 / 5, unit_mixed=np.zeros((1, 1)), unit_masses=np.zeros((1, 1))
+    )
+    found = score(changed, stats(x), stats(y), np.zeros(1), np.zeros(1))
+    assert bool(found.stderr_by[0, 0]) is decides
+    expected = wanted if decides else by_rows
+    np.testing.assert_allclose(found.stderr, np.sqrt(expected) / 2, rtol=1e-9)
