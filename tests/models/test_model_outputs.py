@@ -167,7 +167,7 @@ def test_only_sampled_rows_are_shown_to_the_model(tmp_path):
 def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path, two_workers):
     lake = long_lake(tmp_path / "lake")
     counting = Counting(tmp_path / "log")
-    cloudpickle.register_pickle_by_value(counting)  # the workers cannot import this file
+    cloudpickle.register_pickle_by_value(counting_module)  # the workers cannot import this file
     explain(lake, model=counting, budget="1MiB", scheduler=two_workers)
     assert counting.rows == LONG
 
@@ -178,7 +178,7 @@ def test_outputs_of_a_worker_that_dies_between_the_scans_are_made_again(tmp_path
     counting = Counting(tmp_path / "log")
     here = explain(lake, model=counting, budget="1MiB")
     counting.log.unlink()
-    cloudpickle.register_pickle_by_value(counting)
+    cloudpickle.register_pickle_by_value(counting_module)
     sums = Scans.sums
 
     def after_a_death(scans: Scans, *arguments: object) -> object:
