@@ -69,7 +69,7 @@ def load_model(
     if kind == "lightgbm":
         return lightgbm_models.from_file(content, asked)
     if kind == "onnx":
-        return onnx_models.from_file(content, asked)
+        return onnx_models.from_file(content, asked, path.parent)
     return xgboost_models.from_file(content, asked)
 
 

@@ -31,13 +31,13 @@ def read_graph(content: bytes) -> Graph:
     """Labels and ZipMaps of a model. Raises ValueError where the content is no ONNX."""
     labels: tuple[str, ...] = ()
     zipmaps = []
-    for model_field, graph in _fields(content):
+    for model_field, graph in _pairs(content):
         if model_field != _MODEL_GRAPH or not isinstance(graph, bytes):
             continue
-        for graph_field, node in _fields(graph):
+        for graph_field, node in _pairs(graph):
             if graph_field != _GRAPH_NODE or not isinstance(node, bytes):
                 continue
-            fields = [(number, value) for number, value in _fields(node) if isinstance(value, bytes)]
+            fields = [(number, value) for number, value in _pairs(node) if isinstance(value, bytes)]
             for number, value in fields:
                 if number == _NODE_ATTRIBUTE:
                     labels = _labels(value) or labels
@@ -52,13 +52,13 @@ def with_output(content: bytes, name: str) -> bytes:
 
     Protobuf merges a message that occurs twice, so a second graph with nothing but the output is added at the end.
     """
-    return content + _field(_MODEL_GRAPH, _field(_GRAPH_OUTPUT, _field(_VALUE_NAME, name.encode())))
+    return content + field(_MODEL_GRAPH, field(_GRAPH_OUTPUT, field(_VALUE_NAME, name.encode())))
 
 
 def _labels(attribute: bytes) -> tuple[str, ...]:
     name = b""
     found: list[str] = []
-    for number, value in _fields(attribute):
+    for number, value in _pairs(attribute):
         if number == _ATTRIBUTE_NAME and isinstance(value, bytes):
             name = value
         elif number == _ATTRIBUTE_STRINGS and isinstance(value, bytes):
@@ -69,15 +69,23 @@ def _labels(attribute: bytes) -> tuple[str, ...]:
     return tuple(found) if name.decode("utf-8", "replace") in _LABELS else ()
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of a message's fields: an integer, or bytes of a text, message or packed list."""
+def _pairs(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    return ((number, value) for number, value, _, _ in fields(message))
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes, int, int]]:
+    """Number and value of each field (an integer, or bytes of a text, message or packed list); its begin and end.
+
+    Raises ValueError where the message is no protobuf.
+    """
     place = 0
     while place < len(message):
+        begin = place
         tag, place = _varint(message, place)
         kind = tag & 7
         if kind == 0:
             value, place = _varint(message, place)
-            yield tag >> 3, value
+            yield tag >> 3, value, begin, place
             continue
         if kind == 2:
             size, place = _varint(message, place)
@@ -87,7 +95,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError(f"byte {place} is not protobuf")
         if place + size > len(message):
             raise ValueError(f"a field of {size} bytes begins at {place} of {len(message)}")
-        yield tag >> 3, message[place : place + size]
+        yield tag >> 3, message[place : place + size], begin, place + size
         place += size
 
 
@@ -111,7 +119,8 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
     raise ValueError(f"byte {place} is not protobuf")
 
 
-def _field(number: int, value: bytes) -> bytes:
+def field(number: int, value: bytes) -> bytes:
+    """A field that holds a text or a message."""
     return _as_varint(number << 3 | 2) + _as_varint(len(value)) + value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from excir_dask.errors import ModelError
 from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
 from excir_dask.models.onnx_graph import Graph, read_graph, with_output
+from excir_dask.models.onnx_weights import Weights
 from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
 
 _DTYPES = {
@@ -25,14 +27,18 @@ _FLOATS = ("tensor(float)", "tensor(double)")
 _SCORES = ("probabilities", "output_probability", "probability", "scores")
 
 
-def from_file(content: bytes, asked: Asked) -> Model:
+def from_file(content: bytes, asked: Asked, folder: Path) -> Model:
     """A model from the bytes of a file: it gives what was exported, probabilities of most classifiers.
 
-    Labels are never used. A classifier of two classes has one output: the second, positive class.
+    Labels are never used. A classifier of two classes has one output: the second, positive class. Weights in other
+    files are taken from ``folder``.
     """
+    weights = Weights(folder, asked.source)
+    own = digest(content)
     try:
+        content = weights.embed(content)
         graph = read_graph(content)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, RecursionError) as error:
         raise ModelError(f"{asked.source} is damaged, cut off or no ONNX model: {error}") from error
     for _, tensor in graph.zipmaps:  # the tensor before it: a dict for each row would cost 100 times the memory
         content = with_output(content, tensor)
@@ -43,13 +49,17 @@ def from_file(content: bytes, asked: Asked) -> Model:
     model = Model(
         kind="onnx",
         payload=content,
-        sha256=asked.sha256 or digest(content),
+        sha256=weights.digest(own),
         columns=columns,
         categories=(),
         names=None,
         predict_type="as exported",
         wants=_wants(dtypes),
-        details=(("outputs", list(outputs)), ("producer", session.get_modelmeta().producer_name)),
+        details=(
+            ("outputs", list(outputs)),
+            ("producer", session.get_modelmeta().producer_name),
+            *([("weight_files", weights.digests())] if weights.files else []),
+        ),
         source=asked.source,
         options=(("outputs", outputs), ("labels", graph.labels), ("dtypes", dtypes)),
     )

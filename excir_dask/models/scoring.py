@@ -43,7 +43,7 @@ class Model:
     payload: bytes = field(repr=False)
     """what the workers open: UBJ, LightGBM's text, ONNX, or a cloudpickle"""
     sha256: str
-    """of the file as the user has it, or of the payload where an object was given"""
+    """of the file as the user has it, with an ONNX model's weights in other files; of the payload of an object"""
     columns: tuple[str, ...] | None
     """columns that it takes, in its order; None: it takes whatever is explained"""
     categories: tuple[tuple[str, tuple[Any, ...] | None], ...]

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import cloudpickle
+import counting as counting_module
 import dask
 import numpy as np
 import pandas as pd
