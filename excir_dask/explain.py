@@ -63,6 +63,7 @@ def explain(
     checkpoint: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     table_version: int | None = None,
+    verify_checksums: bool = True,
     progress: bool | None = None,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -134,6 +135,9 @@ def explain(
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
         one of the whole run.
+    verify_checksums : bool
+        Check pages of the files that carry a checksum against it, and end where one does not match. What is found does
+        not depend on it.
     progress : bool, optional
         Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
     out : path, optional
@@ -169,6 +173,7 @@ def explain(
         weights=weights, fraction=fraction, sampling=sampling, seed=seed, target_jaccard=target_jaccard,
         confidence=confidence, k=k, centering=centering, rank_by=rank_by, budget=budget,
         storage_options=None if for_checkpoint_only else storage_options, table_version=table_version,
+        verify_checksums=verify_checksums,
     )  # fmt: skip
     run = question.run_id
     same = saved is not None and saved == run

@@ -34,7 +34,7 @@ KEYS = (
 
 _KINDS: Mapping[str, Any] = {
     "features": list, "model_columns": list, "max_categories": int, "table_version": int, "target_jaccard": float,
-    "confidence": float, "allow_pickle": bool, "budget": "bytes", "storage_options": dict,
+    "confidence": float, "allow_pickle": bool, "verify_checksums": bool, "budget": "bytes", "storage_options": dict,
     "predict_type": ("margin", "probability"), "sampling": ("rows", "row-groups"),
 }  # fmt: skip
 """what arguments of explain may be that are no texts"""

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from excir_dask.cli.config import CONFIG, Command
-from excir_dask.cli.lake_options import lake_options
+from excir_dask.cli.lake_options import checksum_option, lake_options
 from excir_dask.cli.options import (
     BUDGET,
     CONSOLE,
@@ -31,6 +31,7 @@ from excir_dask.errors import UsageError
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
+@checksum_option
 @options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
 @click.option(
     "--checkpoint", metavar="FOLDER",

@@ -25,6 +25,14 @@ def lake_options(command: Command) -> Command:
     return storage_option("LAKE")(version(command))
 
 
+def checksum_option(command: Command) -> Command:
+    """The option of every command that reads data of a lake."""
+    return click.option(
+        "--verify-checksums/--no-verify-checksums", default=True, show_default=True,
+        help="Check pages of files that carry checksums; a mismatch ends the run.",
+    )(command)  # fmt: skip
+
+
 def storage_option(what: str) -> Callable[[Command], Command]:
     """The option ``--storage-option`` of a command that reads ``what`` from a store."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from excir_dask.cli.config import CONFIG, Command
-from excir_dask.cli.lake_options import lake_options
+from excir_dask.cli.lake_options import checksum_option, lake_options
 from excir_dask.cli.options import (
     BUDGET,
     CONSOLE,
@@ -30,6 +30,7 @@ from excir_dask.errors import UsageError
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @lake_options
+@checksum_option
 @options(CONFIG)
 @click.option(
     "--fractions", type=Numbers(), metavar="a,b,...", default="0.2,0.3,0.4,0.5,0.75", show_default=True,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from excir_dask.lake.checksums import HEADER_BYTES, first_page, has_checksum
 from excir_dask.lake.thrift import LIST, STRUCT, Compact, ThriftError
 
 _TAIL = 2**16
@@ -42,10 +43,15 @@ class Footer:
     """rows of each"""
     encrypted: tuple[str, ...] = ()
     """columns that cannot be read without keys, in whole or in part"""
+    checksums: bool | None = None
+    """whether the first page carries a checksum; None where that is not known"""
 
 
-def read_footer(source: pa.NativeFile) -> Footer:
-    """Read the footer of an open file in the one or two reads that pyarrow would take."""
+def read_footer(source: pa.NativeFile, look_for_checksums: bool = False) -> Footer:
+    """Read the footer of an open file in the one or two reads that pyarrow would take.
+
+    Where its first page is not among those bytes, ``look_for_checksums`` takes a small read more.
+    """
     size = source.size()
     tail = source.read_at(min(_TAIL, size), max(size - _TAIL, 0))
     if tail[-4:] == b"PARE":
@@ -57,10 +63,20 @@ def read_footer(source: pa.NativeFile) -> Footer:
         tail = source.read_at(length - len(tail), size - length) + tail
     file = pq.ParquetFile(pa.BufferReader(tail))
     metadata, paths = file.metadata, file.reader.column_paths
+    encrypted = tuple(dict.fromkeys(paths[leaf][0] for leaf in sorted(encrypted_leaves(tail[-length:-8]))))
+    checksums = None
+    start = None if encrypted else first_page(metadata)  # pyarrow must not be asked about an encrypted column
+    if start is not None and 0 <= start < size:
+        known = size - len(tail)
+        if start >= known:
+            checksums = has_checksum(tail[start - known : start - known + HEADER_BYTES])
+        elif look_for_checksums:
+            checksums = has_checksum(source.read_at(HEADER_BYTES, start))
     return Footer(
         metadata.schema.to_arrow_schema(),
         tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)),
-        tuple(dict.fromkeys(paths[leaf][0] for leaf in sorted(encrypted_leaves(tail[-length:-8])))),
+        encrypted,
+        checksums,
     )
 
 

@@ -38,6 +38,8 @@ class Location:
     """the version that the files belong to; None for plain files"""
     remarks: tuple[str, ...] = ()
     """what was left out, a sentence each"""
+    verify_checksums: bool = True
+    """whether pages that carry a checksum are checked against it when they are read"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", public(self.name))
@@ -52,6 +54,7 @@ def locate(
     lake: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     storage_options: Mapping[str, Any] | None = None,
     table_version: int | None = None,
+    verify_checksums: bool = True,
 ) -> Location:
     """Find the files of a lake.
 
@@ -63,6 +66,8 @@ def locate(
         Passed to fsspec for URLs (endpoint, anonymous access and so on).
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
+    verify_checksums : bool
+        Check pages that carry a checksum against it whenever they are read.
     """
     names = [os.fspath(lake)] if isinstance(lake, str | os.PathLike) else [os.fspath(item) for item in lake]
     if not names:
@@ -81,7 +86,7 @@ def locate(
         raise UsageError(
             f"version {table_version} was asked for, but {found.name} is neither a Delta Lake nor an Iceberg table"
         )
-    return found
+    return replace(found, verify_checksums=verify_checksums)
 
 
 def _locate(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import UnsupportedOperation
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.errors import LakeChangedError
 from excir_dask.lake.arrays import Coded, as_codes, as_float64, as_matrix, without_decimals
 from excir_dask.lake.plan import Piece
+from excir_dask.lake.read_errors import naming
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +27,8 @@ _BUFFER = 2**20
 _STREAM_BUFFER = 2**16
 """the same where many columns are read side by side"""
 
-_DAMAGED = re.compile("page header|deserializ|thrift|corrupt|decompress|codec failed|unexpected end of stream", re.I)
-"""what pyarrow says of bytes that came whole and are not Parquet"""
+_SEARCH_ROWS = 2**16
+"""rows decoded at a time where a damaged column is looked for"""
 
 _IDLE_FILES = 16
 """files kept open for the next slice"""
@@ -244,16 +243,27 @@ class PieceReader:
             return None
         stored = [self.stored.get(name, name) for name in inside]
         self._meter(stored)
-        with naming(self.piece):
+        with naming(self.piece, lambda: self._damaged(stored)):
             table = self.file.read_row_groups(list(self.piece.row_groups), columns=stored, use_threads=False)
         return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
         groups, inside = list(self.piece.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
         self._meter(inside)
-        with naming(self.piece):
+        with naming(self.piece, lambda: self._damaged(inside)):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
                 yield self._renamed(pa.Table.from_batches([batch]))
+
+    def _damaged(self, columns: Sequence[str]) -> str:
+        """Which of some columns has a page without its checksum: several are read at once, and pyarrow does not say."""
+        names, groups = {stored: name for name, stored in self.stored.items()}, list(self.piece.row_groups)
+        for column in columns:
+            try:
+                for _ in self.file.iter_batches(_SEARCH_ROWS, row_groups=groups, columns=[column], use_threads=False):
+                    pass
+            except OSError:
+                return f"column '{names.get(column, column)}'"
+        return "columns " + ", ".join(names.get(column, column) for column in columns)
 
     def _renamed(self, table: pa.Table) -> pa.Table:
         """With the columns' names in the lake, where the file has others."""
@@ -276,22 +286,6 @@ class PieceReader:
             else:
                 found.append(as_float64(table.column(name)))
         return found
-
-
-@contextmanager
-def naming(piece: Piece) -> Iterator[None]:
-    """Errors name the file and tell what may pass (the network) from what will not (a file that is gone)."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise LakeChangedError(f"{piece.relative} was removed during the run; run again") from error
-    except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
-        raise DataError(f"{piece.relative} cannot be read: {error}") from error
-    except OSError as error:
-        if error.errno is None and _DAMAGED.search(str(error)):
-            reason = " ".join(str(error).split())
-            raise DataError(f"{piece.relative} is damaged: {reason}; write it again, or leave it out") from error
-        raise ReadError(f"{piece.relative} cannot be read: {error}") from error
 
 
 def _open(
@@ -318,6 +312,7 @@ def _open(
             pre_buffer=not local,
             buffer_size=buffer if local else 0,
             read_dictionary=inside,
+            page_checksum_verification=piece.verify,
         )
     except BaseException:
         source.close()

@@ -61,6 +61,8 @@ class Piece:
     """column -> its name inside the file, where that is another"""
     deleted: tuple[Deleted | None, ...] = ()
     """rows of each of those row groups that do not count; empty where all do"""
+    verify: bool = True
+    """check pages that carry a checksum"""
 
     @property
     def live(self) -> int:
@@ -209,13 +211,14 @@ def _spans(
     numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
     texts = {*selection.categoricals, *(n for n, kind in snapshot.key_types.items() if not pt.is_integer(kind))}
     used = numbers | set(selection.categoricals)
+    verify = snapshot.location.verify_checksums
     pending: list[Piece] = []
     for file, kept in zip(snapshot.files, groups, strict=True):
         keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in used)
         for group in _runs(file, most_rows, kept):
             rows = tuple(file.row_groups[g] for g in group)
             deleted = tuple(file.deleted[g] for g in group) if file.deleted else ()
-            piece = Piece(file.path, file.relative, file.size, group, rows, keys, file.names, deleted)
+            piece = Piece(file.path, file.relative, file.size, group, rows, keys, file.names, deleted, verify)
             room = most_rows - sum(sum(other.rows) for other in pending)
             if pending and (sum(piece.rows) > room or len(pending) >= SPAN_FILES):
                 yield tuple(pending)

@@ -7,10 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from io import UnsupportedOperation
+from typing import Any
 
 import pyarrow as pa
+from pyarrow import fs
 
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
+from excir_dask.lake import checksums
 from excir_dask.lake.file_footer import Footer, read_footer
 from excir_dask.lake.locate import Location
 from excir_dask.lake.retry import retrying
@@ -18,6 +21,9 @@ from excir_dask.lake.store_errors import public
 from excir_dask.lake.tables.log import Deleted, Stored, as_stored
 
 _FOOTER_THREADS = 16
+
+_LOOKED_AT = 16
+"""files of a store that are looked at for checksums, spread over the lake: each takes a request more"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class LakeFile:
     """rows of each row group that its table has deleted; empty where none is"""
     encrypted: tuple[str, ...] = ()
     """columns, by the names that the lake has for them, that cannot be read without keys"""
+    checksums: bool | None = None
+    """whether its first page carries a checksum; None where that is not known"""
 
     @property
     def rows(self) -> int:
@@ -75,6 +83,11 @@ class Snapshot:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
+    @property
+    def checksums(self) -> dict[str, Any]:
+        """Whether checksums are verified, how many files were looked at, and how many of those carry none."""
+        return checksums.count([file.checksums for file in self.files], self.location.verify_checksums)
+
     @cached_property
     def fingerprint(self) -> str:
         """sha256 over every file's relative path, size, time of change and row groups, and the schemas."""
@@ -92,8 +105,14 @@ class Snapshot:
 
 def take_snapshot(location: Location) -> Snapshot:
     """Read every file's footer, many at a time."""
+    local = isinstance(location.filesystem, fs.LocalFileSystem)
+    step = 1 if local else -(-len(location.files) // _LOOKED_AT)
+
+    def footer_of(place: int, info: fs.FileInfo) -> Footer:
+        return retrying(lambda: _footer(location, info.path, info.size, place % step == 0))
+
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-        footers = list(pool.map(lambda info: retrying(lambda: _footer(location, info.path, info.size)), location.files))
+        footers = list(pool.map(footer_of, range(len(location.files)), location.files))
     table = location.table
     if table is None:
         key_types, keys = _partition_keys(location)
@@ -124,6 +143,7 @@ def take_snapshot(location: Location) -> Snapshot:
                 names=held.names,
                 deleted=held.deleted,
                 encrypted=tuple(names.get(column, column) for column in footer.encrypted),
+                checksums=footer.checksums,
             )
         )
     return Snapshot(location, tuple(files), tuple(schemas), key_types)
@@ -137,12 +157,12 @@ def check_unchanged(snapshot: Snapshot) -> None:
             raise LakeChangedError(f"{file.relative} was changed or removed during the run; run again")
 
 
-def _footer(location: Location, path: str, size: int) -> Footer:
+def _footer(location: Location, path: str, size: int, look_for_checksums: bool) -> Footer:
     shown = public(path)
     advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
     try:
         with location.filesystem.open_input_file(path) as source:
-            return read_footer(source)
+            return read_footer(source, look_for_checksums)
     except PermissionError as error:
         raise LakeError(
             f"no permission to read {shown}; ask for read access to it or leave it out with a glob"

@@ -90,6 +90,7 @@ def prepare(
     budget: int,
     storage_options: Mapping[str, Any] | None,
     table_version: int | None = None,
+    verify_checksums: bool = True,
 ) -> Inputs:
     """Take stock of a lake and plan how it is read."""
     if is_pandas(lake) or is_dask(lake):
@@ -105,7 +106,7 @@ def prepare(
         return Inputs(lake, outputs, sample, plan, _layout(None, selection, sample), frames, None)
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
-    snapshot = take_snapshot(locate(lake, storage_options, table_version))
+    snapshot = take_snapshot(locate(lake, storage_options, table_version, verify_checksums))
     columns = describe_columns(snapshot)
     selection = _select(columns, outputs, weights, features, indicators)
     if snapshot.rows == 0:

@@ -126,5 +126,6 @@ def _source(inputs: Inputs) -> dict[str, Any]:
         "bytes": snapshot.size,
         "fingerprint": snapshot.fingerprint,
         "remarks": list(snapshot.location.remarks),
+        "page_checksums": snapshot.checksums,
         **({} if snapshot.location.table is None else snapshot.location.table.source),
     }

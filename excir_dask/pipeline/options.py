@@ -83,6 +83,7 @@ def ask(
     budget: int | str,
     storage_options: Mapping[str, Any] | None,
     table_version: int | None = None,
+    verify_checksums: bool = True,
 ) -> Question:
     """Understand the arguments of :func:`~excir_dask.explain`, which says what they mean. Reads footers, no data."""
     for name, value in (("centering", centering), ("rank_by", rank_by), ("categoricals", categoricals)):
@@ -100,7 +101,7 @@ def ask(
         lake, outputs,
         features=features, weights=weights, indicators=categoricals == "indicators",
         sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
-        table_version=table_version,
+        table_version=table_version, verify_checksums=verify_checksums,
     )  # fmt: skip
     wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
     return Question(

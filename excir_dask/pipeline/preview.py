@@ -35,6 +35,8 @@ class Survey:
     left_out: dict[str, str]
     converted: dict[str, str]
     conflicts: list[str]
+    page_checksums: dict[str, Any]
+    """files that were looked at for them, and those of them without any"""
     remarks: list[str]
     """what else was left out, a sentence each"""
     slices: int
@@ -60,6 +62,7 @@ class Survey:
             f"lake      {self.lake}",
             *([f"table     {self.table['table']}, version {self.table['version']}"] if self.table else []),
             f"files     {self.files:,} ({_size(self.bytes)}, {self.row_groups:,} row groups)",
+            _checksums(**self.page_checksums),
             f"rows      {self.rows:,}",
             f"columns   {self.columns:,}, of which {self.features:,} can be explained",
         ]
@@ -113,11 +116,17 @@ def survey(
         left_out=selection.left_out if selection else {c.name: c.unusable for c in columns.values() if c.unusable},
         converted=selection.converted if selection else {},
         conflicts=conflicts(columns.values()),
+        page_checksums={name: n for name, n in snapshot.checksums.items() if name != "verified"},
         remarks=list(snapshot.location.remarks),
         slices=sum(1 for _ in plan.slices()) if plan else 0,
         slice_bytes=plan.slice_bytes if plan else 0,
         problem=problem,
     )
+
+
+def _checksums(files_looked_at: int, files_without: int) -> str:
+    having = files_looked_at - files_without
+    return f"checksums in {having:,} of {files_looked_at:,} files{' looked at' if files_looked_at else ''}"
 
 
 def _size(count: int) -> str:

@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """of the paper's protocol"""
-SHARED = ("features", "weights", "budget", "scheduler", "storage_options", "table_version")
+SHARED = ("features", "weights", "budget", "scheduler", "storage_options", "table_version", "verify_checksums")
 """options of explain that hold for training too"""
-PLACES = ("scheduler", "cluster", "storage_options")
+PLACES = ("scheduler", "cluster", "storage_options", "verify_checksums")
 """options that say where a sweep runs or reads, not what it asks"""
 OWN = ("fraction", "seed")
 """options of explain and train that a sweep sets itself"""

@@ -59,6 +59,7 @@ def train(
     cluster: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     table_version: int | None = None,
+    verify_checksums: bool = True,
     progress: bool | None = None,
     overwrite: bool = False,
     force: bool = False,
@@ -108,6 +109,8 @@ def train(
         For fsspec filesystems; their values are never shown or saved.
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
+    verify_checksums : bool
+        Check pages of the files that carry a checksum against it, and end where one does not match.
     progress : bool, optional
         Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
     overwrite : bool
@@ -136,7 +139,7 @@ def train(
             f"a lake to train on is a path, a URL, a glob or a list of files, not {type(lake).__name__}; "
             "write it as Parquet files first"
         )
-    snapshot = take_snapshot(locate(lake, storage_options, table_version))
+    snapshot = take_snapshot(locate(lake, storage_options, table_version, verify_checksums))
     for remark in snapshot.location.remarks:
         log.warning("%s", remark)
     kind, selection = _select(snapshot, label, weights, features)
@@ -302,6 +305,7 @@ def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[A
             "bytes": snapshot.size,
             "fingerprint": snapshot.fingerprint,
             "remarks": list(snapshot.location.remarks),
+            "page_checksums": snapshot.checksums,
             **({} if snapshot.location.table is None else snapshot.location.table.source),
         },
         "workers": len(workers),

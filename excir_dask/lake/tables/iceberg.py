@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError
+from excir_dask.lake import checksums
 from excir_dask.lake.tables.log import METADATA, Key, Positions, Table, TableColumn, TableFile, plain_value
 
 
@@ -158,7 +159,12 @@ class _Deletes:
 
     def _places(self, file: Any) -> dict[str, Positions]:
         with self.io.new_input(file.file_path).open() as source:
-            table = pq.ParquetFile(source).read(columns=["file_path", "pos"])
+            try:
+                table = pq.ParquetFile(source, page_checksum_verification=True).read(columns=["file_path", "pos"])
+            except OSError as error:
+                if checksums.failed(error):
+                    raise checksums.mismatch(file.file_path, "deleted positions") from error
+                raise
         found = table.group_by("file_path").aggregate([("pos", "list")]).to_pydict()
         return {
             path: np.asarray(places, dtype=np.int64)
