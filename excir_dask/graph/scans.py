@@ -40,7 +40,7 @@ from excir_dask.graph.slices import (
 from excir_dask.graph.sources import Sources, places, shared, state_name
 from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.categories import MOST_VALUES, merge_categories
-from excir_dask.kernels.centers import Centers, concatenate
+from excir_dask.kernels.centers import CENTERINGS, Centers, concatenate
 from excir_dask.kernels.refine import concatenate_vicinities, doubtful, merge_vicinities, refined
 from excir_dask.kernels.rowsample import RowSample, concatenate_samples, enough, merge_samples
 from excir_dask.kernels.sums import Sums, concatenate_sums, merge_sums
@@ -121,7 +121,7 @@ class Scans:
             sample=concatenate_samples(samples) if samples else None,
         )
         stats = self._refined(self._sampled(stats, sample_rows), centering)
-        if centering == "trimmed" and np.isnan([*stats.features.trimmed, *stats.outputs.trimmed]).any():
+        if CENTERINGS[centering].needs_trimmed and np.isnan([*stats.features.trimmed, *stats.outputs.trimmed]).any():
             return self._trimmed(stats)
         return stats
 

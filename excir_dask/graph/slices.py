@@ -21,7 +21,7 @@ from excir_dask.kernels.categories import (
     indicators,
     merge_categories,
 )
-from excir_dask.kernels.centers import Centers, ColumnStats, describe
+from excir_dask.kernels.centers import CENTERINGS, Centers, ColumnStats, describe
 from excir_dask.kernels.refine import Vicinities, gather, merge_vicinities
 from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, merge_samples
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
@@ -145,7 +145,7 @@ def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout,
 
 def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Layout, asked: Asked) -> SliceSummary:
     states = []
-    with_total = asked.centering == "mean"
+    with_total = CENTERINGS[asked.centering].needs_totals
     before = layout.open_files.bytes_read
     for block in read_slice(piece, layout, frame, scored=scored):
         columns, picker = block.columns, None

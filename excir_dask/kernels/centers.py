@@ -7,7 +7,7 @@ whatever the digest did.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -16,14 +16,6 @@ from numpy.typing import NDArray
 from excir_dask.kernels.summaries import ColumnSummary, quantiles, rank_scale, trimmed_mean
 
 Floats = NDArray[np.float64]
-
-LEVELS: dict[str, tuple[float, ...]] = {
-    "midhinge": (0.25, 0.75),
-    "median": (0.5,),
-    "mean": (),
-    "trimmed": (0.25, 0.75),
-}
-"""centring -> quantile levels it rests on"""
 
 BRACKET = (-2e-3, -2e-4, 2e-4, 2e-3)
 """rank offsets of the thresholds around a quantile: most digests are within 2e-4, the outer pair is for the others"""
@@ -82,7 +74,7 @@ class Centers:
 
 def describe(summaries: Sequence[ColumnSummary], centering: str) -> ColumnStats:
     """Quantiles, mean and counting thresholds of merged summaries."""
-    levels = LEVELS[centering]
+    levels = CENTERINGS[centering].levels
     nearby = [min(max(level + offset, 0.0), 1.0) for level in levels for offset in BRACKET]
     thresholds = np.full((len(summaries), len(levels), len(BRACKET)), np.nan)
     quartiles = np.empty((len(summaries), 3))
@@ -137,14 +129,8 @@ def concatenate(parts: Sequence[ColumnStats]) -> ColumnStats:
 
 
 def centers(stats: ColumnStats, centering: str) -> Centers:
-    """Centres by the centring asked for; a constant column is centred on its value, exactly.
-
-    Where no value lies between the quartiles (two rows, say), the trimmed centre is the midhinge.
-    """
-    midhinge = stats.q25 + (stats.q75 - stats.q25) / 2
-    trimmed = np.where(np.isnan(stats.trimmed), midhinge, stats.trimmed)
-    center = {"midhinge": midhinge, "median": stats.q50, "mean": stats.mean, "trimmed": trimmed}[centering]
-    center = np.where(stats.constant, stats.low, center)
+    """Centres by the centring asked for; a constant column is centred on its value, exactly."""
+    center = np.where(stats.constant, stats.low, CENTERINGS[centering].center(stats))
     return Centers(np.where(stats.n > 0, center, 0.0), stats.missing > 0, stats.thresholds)
 
 
@@ -162,17 +148,12 @@ def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Flo
     """
     rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(center), stats.q75 - stats.q25)
     bound = np.where(np.isfinite(rounding), rounding, 0.0)
-    estimates = {0.25: stats.q25, 0.5: stats.q50, 0.75: stats.q75}
+    kind = CENTERINGS[centering]
+    if not kind.levels:
+        return bound
     for i in map(int, np.flatnonzero(~stats.exact & ~stats.constant)):
-        enclosures = [_enclose(stats, i, k, level, below[i, k]) for k, level in enumerate(LEVELS[centering])]
-        if centering == "trimmed":
-            bound[i] += _trimmed_error(center[i], enclosures[0], enclosures[1], stats.high[i] - stats.low[i])
-        elif enclosures:
-            gaps = [
-                max(estimates[level][i] - e.low, e.high - estimates[level][i])
-                for level, e in zip(LEVELS[centering], enclosures, strict=True)
-            ]
-            bound[i] += sum(gaps) / len(gaps)
+        enclosures = [_enclose(stats, i, k, level, below[i, k]) for k, level in enumerate(kind.levels)]
+        bound[i] += kind.error(stats, i, float(center[i]), dict(zip(kind.levels, enclosures, strict=True)))
     return bound
 
 
@@ -206,10 +187,51 @@ def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) ->
     return _Enclosure(low, high, under, upto)
 
 
-def _trimmed_error(center: float, first: _Enclosure, third: _Enclosure, span: float) -> float:
+def _midhinge(stats: ColumnStats) -> Floats:
+    return stats.q25 + (stats.q75 - stats.q25) / 2
+
+
+def _trimmed(stats: ColumnStats) -> Floats:
+    """Where no value lies between the quartiles (two rows, say), the midhinge."""
+    return np.where(np.isnan(stats.trimmed), _midhinge(stats), stats.trimmed)
+
+
+def _quantile_error(stats: ColumnStats, i: int, center: float, enclosures: Mapping[float, _Enclosure]) -> float:
+    """Largest change of a mean of quantiles when each moves inside its enclosure."""
+    estimates = {0.25: stats.q25[i], 0.5: stats.q50[i], 0.75: stats.q75[i]}
+    gaps = [max(estimates[level] - e.low, e.high - estimates[level]) for level, e in enclosures.items()]
+    return float(sum(gaps) / len(gaps))
+
+
+def _trimmed_error(stats: ColumnStats, i: int, center: float, enclosures: Mapping[float, _Enclosure]) -> float:
     """Largest change of a trimmed mean when values inside the two enclosures move in or out of it."""
+    first, third = enclosures[0.25], enclosures[0.75]
     moved = (first.upto - first.under) + (third.upto - third.under)
     surely_inside = third.under - first.upto
     if surely_inside <= 0:
-        return span
+        return float(stats.high[i] - stats.low[i])
     return moved * max(abs(center - first.low), abs(third.high - center)) / surely_inside
+
+
+@dataclass(frozen=True)
+class Centering:
+    """A way to centre columns. A new one is a new entry of ``CENTERINGS``."""
+
+    center: Callable[[ColumnStats], Floats]
+    """centres of all columns"""
+    levels: tuple[float, ...] = ()
+    """quantile levels that the centre rests on, of 0.25, 0.5 and 0.75; scan 2 counts values around them"""
+    error: Callable[[ColumnStats, int, float, Mapping[float, _Enclosure]], float] = _quantile_error
+    """certified error of the centre of column i, from the enclosure of each level"""
+    needs_totals: bool = False
+    """scan 1 sums the values"""
+    needs_trimmed: bool = False
+    """one more scan sums the values between the quartiles"""
+
+
+CENTERINGS: dict[str, Centering] = {
+    "midhinge": Centering(_midhinge, levels=(0.25, 0.75)),
+    "median": Centering(lambda stats: stats.q50, levels=(0.5,)),
+    "mean": Centering(lambda stats: stats.mean, needs_totals=True),
+    "trimmed": Centering(_trimmed, levels=(0.25, 0.75), error=_trimmed_error, needs_trimmed=True),
+}

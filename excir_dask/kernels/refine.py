@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.kernels.centers import LEVELS, ColumnStats
+from excir_dask.kernels.centers import CENTERINGS, ColumnStats
 from excir_dask.kernels.summaries import window_mean
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ Vicinities = tuple[tuple[Vicinity, ...], ...]
 
 def doubtful(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
     """Columns with a quantile that a small error of its rank would move far."""
-    if not LEVELS[centering]:
+    if not CENTERINGS[centering].levels:
         return np.zeros(stats.n.size, dtype=bool)
     width = (stats.thresholds[..., -1] - stats.thresholds[..., 0]).max(axis=-1)
     return ~stats.exact & ~stats.constant & (width > _DOUBT * (stats.q75 - stats.q25))
@@ -74,11 +74,11 @@ def refined(stats: ColumnStats, centering: str, where: NDArray[np.bool_], found:
     values = {0.25: stats.q25.copy(), 0.5: stats.q50.copy(), 0.75: stats.q75.copy()}
     exact, thresholds = stats.exact.copy(), stats.thresholds.copy()
     for i, vicinities in zip(map(int, np.flatnonzero(where)), found, strict=True):
-        ranks = [level * max(stats.weight[i] * stats.scale[i] - 1.0, 0.0) for level in LEVELS[centering]]
+        ranks = [level * max(stats.weight[i] * stats.scale[i] - 1.0, 0.0) for level in CENTERINGS[centering].levels]
         placed = [_value(v, rank, float(stats.scale[i])) for v, rank in zip(vicinities, ranks, strict=True)]
         if None in placed:
             continue
-        for level, value in zip(LEVELS[centering], placed, strict=True):
+        for level, value in zip(CENTERINGS[centering].levels, placed, strict=True):
             values[level][i] = value
         exact[i], thresholds[i] = True, np.nan
     return replace(stats, q25=values[0.25], q50=values[0.5], q75=values[0.75], exact=exact, thresholds=thresholds)

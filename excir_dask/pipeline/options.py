@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.kernels.centers import LEVELS
+from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.lake.sample import Sample
 from excir_dask.pipeline.adaptive import Goal
 from excir_dask.pipeline.groups import understand_groups
@@ -19,7 +19,7 @@ from excir_dask.pipeline.run_id import make_id
 from excir_dask.results.tables import RANK_BY
 
 CHOICES: dict[str, Sequence[str]] = {
-    "centering": tuple(LEVELS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),
+    "centering": tuple(CENTERINGS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),
 }  # fmt: skip
 """what arguments that are words may be"""
 

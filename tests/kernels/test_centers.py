@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import CENTERS
 
-from excir_dask.kernels.centers import BRACKET, LEVELS, ColumnStats, center_errors, centers, describe
+from excir_dask.kernels.centers import BRACKET, CENTERINGS, Centering, ColumnStats, center_errors, centers, describe
 from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, count_below
 from excir_dask.kernels.trim import trim, with_trimmed
@@ -29,7 +29,7 @@ def doubted(x: np.ndarray, centering: str, thresholds: np.ndarray, weights: np.n
     """Statistics of a column as if a digest had placed its quantiles in the middle of the given thresholds."""
     stats = describe([summarise(x, weights)], centering)
     middles = np.clip((thresholds[:, 1] + thresholds[:, 2]) / 2, x.min(), x.max())
-    estimates = {ESTIMATES[level]: middles[k : k + 1] for k, level in enumerate(LEVELS[centering])}
+    estimates = {ESTIMATES[level]: middles[k : k + 1] for k, level in enumerate(CENTERINGS[centering].levels)}
     return replace(stats, exact=np.array([False]), thresholds=thresholds[None], trimmed=np.array([np.nan]), **estimates)
 
 
@@ -54,7 +54,7 @@ def brackets(draw: st.DrawFn, levels: int) -> np.ndarray:
 @st.composite
 def cases(draw: st.DrawFn, centering: str) -> tuple[np.ndarray, np.ndarray]:
     x = np.array(draw(small), dtype=float)
-    return x, np.sort(brackets(draw, len(LEVELS[centering])), axis=0)
+    return x, np.sort(brackets(draw, len(CENTERINGS[centering].levels)), axis=0)
 
 
 @pytest.mark.parametrize("centering", ["midhinge", "median", "trimmed"])
@@ -162,3 +162,18 @@ def test_exact_and_constant_columns_have_no_error_but_rounding():
     errors = center_errors(stats, "midhinge", centers(stats, "midhinge").center, np.zeros(stats.thresholds.shape))
     eps = np.finfo(float).eps
     np.testing.assert_allclose(errors, [4 * eps * 2.0, 4 * eps * 3.0, 0.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("centering", CENTERINGS)
+def test_every_centring_of_the_registry_has_an_oracle_and_agrees_with_it(centering):
+    x = np.random.default_rng(3).lognormal(size=501)
+    stats = describe([summarise(x, None, CENTERINGS[centering].needs_totals)], centering)
+    assert centers(stats, centering).center[0] == pytest.approx(CENTERS[centering](x), rel=1e-12)
+
+
+def test_a_centring_is_added_by_one_entry(monkeypatch):
+    monkeypatch.setitem(CENTERINGS, "first quartile", Centering(lambda stats: stats.q25, levels=(0.25,)))
+    x = np.arange(101.0)
+    center, bound = certified(x, "first quartile", np.array([[10.0, 23.0, 28.0, 40.0]]))
+    assert center == 25.5
+    assert bound == pytest.approx(2.5)
