@@ -66,7 +66,8 @@ def rows_of(run: Mapping[str, Any], explanation: Explanation) -> pd.DataFrame:
         for kind in KINDS
     ]
     about = {name: run[name] for name in ABOUT}
-    return pd.concat([one for one in tables if len(one)], ignore_index=True).assign(**about)[SCHEMA.names]
+    names: list[str] = SCHEMA.names
+    return pd.concat([one for one in tables if len(one)], ignore_index=True).assign(**about)[names]
 
 
 def append(store: Store, run: Mapping[str, Any], explanation: Explanation) -> None:
@@ -232,4 +233,5 @@ def _read(store: Store, info: fs.FileInfo, columns: list[str]) -> pd.DataFrame |
     except (pa.ArrowException, OSError) as error:
         _log.warning("%s is left out of the history: %s", info.path, error)
         return None
-    return table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas()
+    return frame

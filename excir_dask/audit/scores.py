@@ -127,7 +127,9 @@ def together(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> 
     """
     one, other = np.square(error, dtype=np.float64), np.square(other_error, dtype=np.float64)
     below = one**2 / degrees + other**2 / other_degrees
-    return np.divide((one + other) ** 2, below, out=np.full(np.shape(below), _SURE), where=np.asarray(below) > 0)
+    found: Floats = np.full(np.shape(below), _SURE)
+    np.divide((one + other) ** 2, below, out=found, where=np.asarray(below) > 0)
+    return found
 
 
 def members(explanation: Explanation) -> dict[str, list[str]]:

@@ -46,7 +46,7 @@ class AuditGroup(click.Group):
             ctx.exit(MISTAKE)
 
 
-class Key(click.ParamType):
+class Key(click.ParamType[Any]):
     """NAME=VALUE"""
 
     name = "NAME=VALUE"

@@ -15,7 +15,7 @@ import click
 from excir_dask.results.group_files import checked_groups
 
 
-class Names(click.ParamType):
+class Names(click.ParamType[Any]):
     """a,b,c"""
 
     name = "a,b,..."
@@ -29,7 +29,7 @@ class Names(click.ParamType):
         return value
 
 
-class Lake(click.ParamType):
+class Lake(click.ParamType[Any]):
     """A path, URL or glob; in a file of options also a list of them"""
 
     name = "LAKE"
@@ -50,7 +50,7 @@ class FilePath(click.Path):
         return super().convert(os.path.expanduser(value), param, ctx)
 
 
-class Output(click.ParamType):
+class Output(click.ParamType[Any]):
     """COLUMN, or CLASS=COLUMN"""
 
     name = "[CLASS=]COLUMN"
@@ -75,7 +75,7 @@ class Output(click.ParamType):
         return [(None, column) for column in columns]
 
 
-class Groups(click.ParamType):
+class Groups(click.ParamType[Any]):
     """NAME=a,b,c"""
 
     name = "NAME=a,b,..."
@@ -98,7 +98,7 @@ class Groups(click.ParamType):
         return texts
 
 
-class KeyValue(click.ParamType):
+class KeyValue(click.ParamType[Any]):
     """KEY=VALUE"""
 
     name = "KEY=VALUE"
@@ -137,7 +137,7 @@ def _flat(mapping: dict[Any, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", value
 
 
-class Fraction(click.ParamType):
+class Fraction(click.ParamType[Any]):
     """A number, or auto."""
 
     name = "FLOAT|auto"
@@ -156,7 +156,7 @@ class Fraction(click.ParamType):
         return value
 
 
-class Numbers(click.ParamType):
+class Numbers(click.ParamType[Any]):
     """a,b,c"""
 
     name = "a,b,..."
@@ -174,7 +174,7 @@ class Numbers(click.ParamType):
         return [float(number) for number in numbers]
 
 
-class Seeds(click.ParamType):
+class Seeds(click.ParamType[Any]):
     """How many seeds, or which: 3, or 0,7,11"""
 
     name = "N|a,b,..."

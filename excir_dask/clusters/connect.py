@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.clusters.config import ClusterFile, read_cluster_file
-from excir_dask.clusters.health import check_workers
+from excir_dask.clusters.health import address_of, check_workers
 from excir_dask.clusters.kinds import settings_of, started
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
@@ -77,7 +77,7 @@ def client_for(scheduler: str | Client | None, cluster: str | os.PathLike[str] |
         elif cluster is not None or isinstance(scheduler, str):
             yield active
         else:
-            with _connect(active.scheduler.address, active.security) as client:
+            with _connect(address_of(active), active.security) as client:
                 yield client
 
 
@@ -249,6 +249,7 @@ def _active_client() -> Client | None:
     if distributed is None:
         return None
     try:
-        return distributed.get_client()
+        client: Client = distributed.get_client()
     except ValueError:
         return None
+    return client

@@ -28,10 +28,18 @@ def check_workers(client: Client, wait: float | None = None, name: str | None = 
 
     A worker that joins later is not checked: dask would tell nobody that it came. ``name`` is what messages call it.
     """
-    name = name or f"the cluster at {client.scheduler.address}"
+    name = name or f"the cluster at {address_of(client)}"
     if not client.nthreads():
         _wait_for_a_worker(client, WORKER_WAIT if wait is None else wait, name)
     _check_versions(client, name)
+
+
+def address_of(client: Client) -> str:
+    """Address of the scheduler that a client is connected to."""
+    address = client.scheduler.address if client.scheduler is not None else None
+    if address is None:
+        raise ClusterError("the dask client is not connected to a scheduler; connect it, or pass the address")
+    return str(address)
 
 
 def _wait_for_a_worker(client: Client, wait: float, name: str) -> None:

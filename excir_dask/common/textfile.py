@@ -61,7 +61,7 @@ def _parse_json(text: str) -> Any:
 def _parse_yaml(text: str, shape: str) -> Any:
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no annotations
         """YAML's plain types, without a mapping in which a later entry replaces an earlier one."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

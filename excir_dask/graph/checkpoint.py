@@ -74,7 +74,8 @@ class Checkpoint:
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     def _list(self) -> list[fs.FileInfo]:
-        return self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
+        listed: list[fs.FileInfo] = self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
+        return listed
 
     def _load(self, path: str, name: str) -> Any:
         """The state in a file; None, with a note, where it cannot be used: computing it again is always right."""

@@ -74,7 +74,7 @@ class ClusterRunner:
         self.client = client
         self.progress = progress
         self.stall_seconds = stall_seconds
-        self.kept: list[Future] = []
+        self.kept: list[Future[Any]] = []
 
     def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
         slices = [key for key in work.tasks if key in graph]
@@ -82,7 +82,7 @@ class ClusterRunner:
         watched, results = futures[: len(slices)], futures[len(slices) : len(slices) + len(keys)]
         # as long as somebody holds them they stay in the workers' memory, or on their disks; a lost one is made again
         self.kept += futures[len(slices) + len(keys) :]
-        finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        finished: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         try:
             for future in [*watched, *results]:
                 future.add_done_callback(finished.put)
@@ -104,7 +104,7 @@ class ClusterRunner:
     def close(self) -> None:
         self.kept.clear()
 
-    def _next(self, finished: queue.SimpleQueue[Future]) -> Future:
+    def _next(self, finished: queue.SimpleQueue[Future[Any]]) -> Future[Any]:
         patience = time.monotonic() + self.stall_seconds
         while True:
             stop_if_asked()
@@ -119,7 +119,7 @@ class ClusterRunner:
                         f"({self.client.dashboard_link}): they may be paused for lack of memory, or there are none"
                     ) from None
 
-    def _raise(self, future: Future) -> None:
+    def _raise(self, future: Future[Any]) -> None:
         from distributed import KilledWorker
 
         if future.status in ("cancelled", "lost"):

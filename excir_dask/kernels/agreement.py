@@ -204,7 +204,8 @@ def _mean_ranks(a: Floats) -> Floats:
 def _shape(a: Floats) -> Floats:
     """Centred, of length 1."""
     centred = a - a.mean()
-    return centred / np.sqrt(_dot(centred, centred))
+    scaled: Floats = centred / np.sqrt(_dot(centred, centred))
+    return scaled
 
 
 def _density(a: Floats) -> Floats:
@@ -214,4 +215,5 @@ def _density(a: Floats) -> Floats:
     for start in range(0, a.size, _BLOCK):
         distance = (GRID[None, :] - a[start : start + _BLOCK, None]) / width
         total += np.exp(-0.5 * distance**2).sum(axis=0)
-    return (1.0 - FLOOR) * total / total.sum() + FLOOR / GRID.size
+    density: Floats = (1.0 - FLOOR) * total / total.sum() + FLOOR / GRID.size
+    return density

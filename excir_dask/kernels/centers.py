@@ -52,7 +52,7 @@ class ColumnStats:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        return self.low == self.high
+        return np.equal(self.low, self.high)
 
     def subset(self, where: NDArray[np.bool_] | slice) -> ColumnStats:
         return ColumnStats(**{field.name: getattr(self, field.name)[where] for field in fields(self)})

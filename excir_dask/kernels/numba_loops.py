@@ -23,10 +23,12 @@ BLOCK = 2048
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first use; the result is kept on disk wherever there is a place to keep it."""
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "nsz"}}
+    compiled: Callable[..., Any]
     try:
-        return njit(cache=True, **options)(function)
+        compiled = njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that may be written to, as in a read-only container
-        return njit(**options)(function)
+        compiled = njit(**options)(function)
+    return compiled
 
 
 @_compiled

@@ -46,7 +46,8 @@ def doubtful(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
     if not CENTERINGS[centering].levels:
         return np.zeros(stats.n.size, dtype=bool)
     width = (stats.thresholds[..., -1] - stats.thresholds[..., 0]).max(axis=-1)
-    return ~stats.exact & ~stats.constant & (width > _DOUBT * (stats.q75 - stats.q25))
+    doubtful: NDArray[np.bool_] = ~stats.exact & ~stats.constant & (width > _DOUBT * (stats.q75 - stats.q25))
+    return doubtful
 
 
 def gather(columns: Iterable[Floats], thresholds: Floats, weights: Floats | None) -> Vicinities:

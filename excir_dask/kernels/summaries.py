@@ -166,7 +166,8 @@ def quantiles(summary: ColumnSummary, levels: Sequence[float]) -> Floats:
         # between the middles of neighbouring centroids, as crick does it, but for all levels at once
         ends = np.cumsum(summary.weights)
         found = np.interp(np.array(levels) * ends[-1], ends - summary.weights / 2, summary.points)
-        return np.clip(found, summary.low, summary.high)
+        clipped: Floats = np.clip(found, summary.low, summary.high)
+        return clipped
     ends = np.cumsum(summary.weights) * rank_scale(summary.n, summary.weight, summary.whole)
     ranks = [level * max(ends[-1] - 1.0, 0.0) for level in levels]
     return np.array([window_mean(summary.points, ends, 0.0, rank) for rank in ranks])

@@ -141,7 +141,8 @@ def smaller_errors(stderr: Floats, share: float, wanted: float) -> Floats:
     """
     if wanted >= 1.0:
         return np.zeros_like(stderr)
-    return stderr * np.sqrt((1.0 - wanted) / wanted * share / (1.0 - share))
+    foreseen: Floats = stderr * np.sqrt((1.0 - wanted) / wanted * share / (1.0 - share))
+    return foreseen
 
 
 _VALUES = 2**20

@@ -27,8 +27,9 @@ def as_float64(column: pa.ChunkedArray) -> Floats:
     if not pt.is_float64(column.type):
         column = column.cast(pa.float64(), safe=False)
     if column.num_chunks == 1 and column.null_count == 0:
-        return column.chunk(0).to_numpy()
-    return column.to_numpy()
+        column = column.chunk(0)
+    values: NDArray[np.float64] = column.to_numpy()
+    return values
 
 
 def as_matrix(column: pa.ChunkedArray) -> Floats:

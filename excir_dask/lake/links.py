@@ -45,7 +45,7 @@ def local_glob(filesystem: fs.FileSystem, pattern: str) -> tuple[list[str], list
 
     loops: set[str] = set()
 
-    class WithoutLoops(ArrowFSWrapper):
+    class WithoutLoops(ArrowFSWrapper):  # type: ignore[misc]  # fsspec has no annotations
         cachable = False
 
         def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:

@@ -44,7 +44,8 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
     scheme = name.split("://", 1)[0]
     if not storage_options:
         try:
-            return fs.FileSystem.from_uri(_patient(scheme, _escaped(name)))
+            filesystem, path = fs.FileSystem.from_uri(_patient(scheme, _escaped(name)))
+            return filesystem, path
         except (pa.ArrowInvalid, NotImplementedError) as error:
             if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
                 raise UsageError(f"cannot open {public(name)}: {said(error)}") from None
@@ -78,7 +79,7 @@ def _of_fsspec(name: str, scheme: str, storage_options: Mapping[str, Any] | None
     return fs.PyFileSystem(Handler(filesystem)), path.rstrip("/")
 
 
-class Handler(fs.FSSpecHandler):
+class Handler(fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no annotations
     """fsspec for pyarrow: errors are OSErrors, files are read in the ranges asked for, web folders can be listed."""
 
     def create_dir(self, path: str, recursive: bool) -> None:

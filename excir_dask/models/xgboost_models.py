@@ -218,8 +218,9 @@ def _json_list(text: str) -> list[Any] | None:
 
 
 def _softmax(margins: NDArray[Any]) -> NDArray[Any]:
-    powers = np.exp(margins - margins.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    powers: NDArray[Any] = np.exp(margins - margins.max(axis=1, keepdims=True))
+    powers /= powers.sum(axis=1, keepdims=True)
+    return powers
 
 
 def _first_line(error: Exception) -> str:

@@ -48,7 +48,7 @@ def write_groups(groups: Mapping[str, Sequence[str]], path: str | os.PathLike[st
     content = "".join(f"# {line}".rstrip() + "\n" for line in note.splitlines())
     plain = {group: list(members) for group, members in groups.items()}
 
-    class Dumper(yaml.SafeDumper):
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # yaml has no annotations
         """Plain YAML, but for quotes around names that some reader takes for a number or a line break."""
 
         def represent_str(self, name: str) -> Any:

@@ -109,7 +109,8 @@ def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np
     """Standard errors with what their spread does not show: that few rows carry a score, that a centre may jump."""
     n_eff = features["n_eff"].to_numpy(dtype=np.float64)
     errors = np.maximum(features[column].to_numpy(), np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN))
-    return np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
+    combined: NDArray[np.float64] = np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
+    return combined
 
 
 def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], rank_by: str = "strength") -> pd.DataFrame:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.clusters.health import address_of
 from excir_dask.graph.progress import bar
 from excir_dask.lake.plan import Piece
 from excir_dask.training.rows import Recipe, Rows, Shape, read_partition, shape
@@ -56,7 +57,7 @@ class Boosting:
         self.client = client
         self.watch = Watch(client, workers, progress)
         self.token = token
-        self.partitions: list[Future] = []
+        self.partitions: list[Future[Any]] = []
 
     def read(self, spans: Sequence[Sequence[Piece]], recipe: Recipe) -> list[Shape]:
         """Read every span on its worker, where it stays; returns what became of its rows."""
@@ -169,4 +170,4 @@ def _tracker(client: Client) -> Any:
     """Where the workers meet: those of a cluster inside this process do so at an address that every machine has."""
     from xgboost.collective import Config
 
-    return Config(tracker_host_ip="127.0.0.1") if client.scheduler.address.startswith("inproc:") else None
+    return Config(tracker_host_ip="127.0.0.1") if address_of(client).startswith("inproc:") else None

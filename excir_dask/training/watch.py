@@ -15,6 +15,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.clusters.health import address_of
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.graph.interrupts import stop_if_asked
 from excir_dask.graph.progress import bar
@@ -51,7 +52,7 @@ def workers_of(client: Client) -> list[Worker]:
     except Exception as error:  # what a worker raises arrives as text where it does not know our modules
         raise UsageError(f"workers fail with {error}; install the packages of this machine there") from error
     if not found:
-        raise ClusterError(f"the cluster at {client.scheduler.address} has no workers; start some and run again")
+        raise ClusterError(f"the cluster at {address_of(client)} has no workers; start some and run again")
     return sorted((Worker(rank, address, memory) for address, (rank, memory) in found.items()), key=lambda w: w.rank)
 
 

@@ -19,7 +19,9 @@ from excir_dask.lake.tables.log import METADATA, Key, Positions, Table, TableCol
 def newest_metadata(name: str, filesystem: fs.FileSystem, root: str) -> str:
     """The metadata file that tells a table's current state, as far as its folder alone can tell."""
     folder = f"{root}/metadata"
-    paths = [info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA)]
+    paths: list[str] = [
+        info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA)
+    ]
     hint = f"{folder}/version-hint.text"
     if filesystem.get_file_info(hint).type == fs.FileType.File:
         with filesystem.open_input_stream(hint) as source:

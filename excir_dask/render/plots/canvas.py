@@ -10,6 +10,7 @@ from excir_dask.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 INK, MUTED, GRID = "#222222", "#6b6b6b", "#e3e3e3"
 FORMATS = (".png", ".svg", ".pdf")
@@ -27,12 +28,18 @@ def pyplot() -> Any:
 def axes(ax: Axes | None, height: float, width: float = 7.4) -> Axes:
     """The axes given, or those of a new figure (inches)."""
     plt = pyplot()
-    if ax is None:
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    if ax is not None:
+        return ax
+    # Not by rc_context: the first plot of a notebook also sets how it is shown, which that would undo.
+    found: Axes = plt.subplots(figsize=(width, height), layout=padded())[1]
+    return found
 
-        # Not by rc_context: the first plot of a notebook also sets how it is shown, which that would undo.
-        _, ax = plt.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
-    return ax
+
+def padded() -> ConstrainedLayoutEngine:
+    """Constrained layout with some room around every plot."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
 
 
 def check_path(path: str | os.PathLike[str] | None) -> None:

@@ -55,6 +55,7 @@ def heatmap(
     flat = size[1] < 2.7  # too low for the words beside a colour bar
     if flat:
         size = size[0], size[1] + 0.6
+    figure: Figure
     figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, layout="compressed")
     # Out of pyplot's hands: a notebook shows the returned figure, and would show an open one a second time.
     plt.close(figure)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, pyplot
+from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, padded, pyplot
 from excir_dask.render.plots.ranking import COLOURS
 from excir_dask.render.text.sweep import percent
 from excir_dask.sweep.summary import HIGH, LOW, front_of, of_kind
@@ -34,10 +34,9 @@ def picture(sweep: Sweep, path: str | os.PathLike[str] | None = None) -> Figure:
     """All three plots in a figure; see :meth:`Sweep.plot`."""
     check_path(path)
     plt = pyplot()
-    figure = plt.figure(figsize=(11.5, 8.2), layout="constrained")
+    figure: Figure = plt.figure(figsize=(11.5, 8.2), layout=padded())
     # Out of pyplot's hands: a notebook shows the returned figure, and would show an open one a second time.
     plt.close(figure)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 0.85))
     runtime(sweep, ax=figure.add_subplot(grid[0, 0]))
     agreement(sweep, ax=figure.add_subplot(grid[0, 1]))
