@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -104,9 +105,7 @@ def read(store: Store, model: str | None = None, columns: list[str] | None = Non
             tables.append(table.assign(model=of))
     if not tables:
         return pd.DataFrame(columns=[*wanted, "model"])
-    found = pd.concat(tables, ignore_index=True)
-    by = [name for name in ("date", "finished", "run") if name in found]
-    return found.sort_values(by, kind="stable", ignore_index=True, na_position="first")
+    return _by_day(pd.concat(tables, ignore_index=True))
 
 
 def runs(store: Store, model: str | None = None) -> pd.DataFrame:
@@ -115,11 +114,11 @@ def runs(store: Store, model: str | None = None) -> pd.DataFrame:
 
 
 def previous(store: Store, audit: str, model: str, date: str | None) -> str | None:
-    """The run of the same audit and model before a date (or simply the last one, without dates)."""
-    for table in _newest(store, model, audit, ["run", "audit", "date"]):
-        run, when = table["run"].iloc[0], table["date"].iloc[0]
-        if (date is None or (when is not None and when < date)) and store.has(run):
-            return str(run)
+    """The last run of the same audit and model, or the last one of a day before ``date``."""
+    for table in _newest(store, model, audit, ["run", "audit", "date", "finished"]):
+        run = str(table["run"].iloc[0])
+        if (date is None or days_of(table).iloc[0] < date) and store.has(run):
+            return run
     return None
 
 
@@ -129,12 +128,16 @@ def recent(store: Store, model: str, audit: str, date: str | None, most: int) ->
 
     found: list[pd.DataFrame] = []
     for table in _newest(store, model, audit, SCHEMA.names):
-        when = table["date"].iloc[0]
-        if date is None or (when is not None and when <= date):
+        if date is None or days_of(table).iloc[0] <= date:
             found.append(table)
         if len(found) == most:
             break
     return pd.concat(found[::-1], ignore_index=True) if found else None
+
+
+def days_of(table: pd.DataFrame) -> pd.Series[str]:
+    """The day that each row counts for: the date of its window, or the day the run ended if the window has none."""
+    return table["date"].fillna(table["finished"]).str[:10]
 
 
 def latest(table: pd.DataFrame) -> pd.DataFrame:
@@ -142,7 +145,7 @@ def latest(table: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(place=table["window"].fillna(table["run"]))
     by = [name for name in ("model", "audit", "place", "output", "kind", "name") if name in table]
     found = table.sort_values("finished", kind="stable").drop_duplicates(by, keep="last").drop(columns="place")
-    return found.sort_values(["date", "finished"], kind="stable", ignore_index=True)
+    return _by_day(found)
 
 
 def trend(
@@ -158,7 +161,7 @@ def trend(
     for column, value in wanted.items():
         if value is not None:
             table = table[table[column] == value]
-    return latest(table).sort_values([*SERIES, "output", "kind", "date", "finished"], kind="stable", ignore_index=True)
+    return latest(table).sort_values([*SERIES, "output", "kind"], kind="stable", ignore_index=True)
 
 
 def of_audit(table: pd.DataFrame, audit: str | None) -> pd.DataFrame:
@@ -171,8 +174,7 @@ def of_audit(table: pd.DataFrame, audit: str | None) -> pd.DataFrame:
 def newest(table: pd.DataFrame, last: int | None, since: date | None) -> pd.DataFrame:
     """Of each series the runs since a day (of the window, or on which they ended), and of these the last ones."""
     if since is not None:
-        day = table["date"].fillna(table["finished"]).str[:10]
-        table = table[day >= since.isoformat()]
+        table = table[days_of(table) >= since.isoformat()]
     if last is not None:
         runs = table.drop_duplicates("run").groupby(SERIES, sort=False)["run"].tail(last)
         table = table[table["run"].isin(runs)]
@@ -201,8 +203,13 @@ def lacking(store: Store, asked: Mapping[str, str | None], since: str | None) ->
             close = nearest(value, there) if word in KINDS else ""
             hint = close or (f": {some}" if there else ", of which there are none")
             return f"{store.name} has no '{value}' among its {several}{hint}"
-    last = table["date"].fillna(table["finished"]).max()[:10]
-    return f"{store.name} has no such runs since {since}; the last one is of {last}"
+    return f"{store.name} has no such runs since {since}; the last one is of {days_of(table).max()}"
+
+
+def _by_day(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order of the days that they count for, and of a day the run that ended first."""
+    found = table.assign(day=days_of(table)).sort_values(["day", "finished"], kind="stable", ignore_index=True)
+    return found.drop(columns="day")
 
 
 def _place(model: str) -> tuple[str, str]:
@@ -210,7 +217,7 @@ def _place(model: str) -> tuple[str, str]:
 
 
 def _files(store: Store, model: str | None, audit: str = "") -> list[fs.FileInfo]:
-    """Files of the history by name, which is the order of time within an audit; ``audit`` is how names begin."""
+    """Files of the history; ``audit`` is how their names begin."""
     parts = (FOLDER,) if model is None else _place(model)
     return [
         info
@@ -221,10 +228,21 @@ def _files(store: Store, model: str | None, audit: str = "") -> list[fs.FileInfo
 
 def _newest(store: Store, model: str, audit: str, columns: list[str]) -> Iterator[pd.DataFrame]:
     """Runs of an audit, a table each, the newest first: who needs few of them does not read the others."""
-    for info in reversed(_files(store, model, audit)):
+    for info in sorted(_files(store, model, audit), key=lambda info: _stamp(info.base_name, audit), reverse=True):
         table = _read(store, info, columns)
         if table is not None and len(table) and table["audit"].iloc[0] == audit:
             yield table
+
+
+def _stamp(file: str, audit: str) -> str:
+    """Day and time of a run from the name of its file, so that files need not be read to be ordered.
+
+    >>> _stamp("plant-2026-09-01-20260902T031500Z-1a2b3c-4d.parquet", "plant")
+    '2026-09-01-20260902T031500Z-1a2b3c-4d.parquet'
+    >>> _stamp("plant-20260902T031500Z-1a2b3c-4d.parquet", "plant")
+    '2026-09-02-20260902T031500Z-1a2b3c-4d.parquet'
+    """
+    return re.sub(r"^(\d{4})(\d\d)(\d\d)T", r"\1-\2-\3-\g<0>", file.removeprefix(f"{audit}-"))
 
 
 def _read(store: Store, info: fs.FileInfo, columns: list[str]) -> pd.DataFrame | None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from days import FIRST, frame
@@ -139,6 +140,30 @@ def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanat
     assert set(found["run"]) == {"one"}
     assert set(found["model"]) == {"a model/2"}
     assert "two.parquet is left out" in caplog.text
+
+
+def undated(plant):
+    """The audit of one day's folder, whose runs are dated only if a day is given."""
+    path = plant / "audit.yaml"
+    path.write_text(path.read_text().replace("lake: lake\nwindow: date={{ date }}", f"lake: lake/date={FIRST}"))
+    path.write_text(path.read_text() + "baseline: previous\n")
+    return read_config(path)
+
+
+def test_a_run_without_a_date_counts_for_the_day_it_ended(plant):
+    config = undated(plant)
+    today = datetime.now(UTC).date()
+    early, late, tomorrow, after = (today + timedelta(days=number) for number in (-9, 9, 1, 2))
+    without = audit(config).about["run"]
+    assert audit(config, early).about["baseline"] is None
+    assert audit(config, tomorrow).about["baseline"] == without
+    assert audit(config, after).about["date"] == str(after)
+    last = audit(config, late)
+    assert history.runs(open_store(config.results))["date"].fillna("today").tolist() == [
+        str(early), "today", str(tomorrow), str(after), str(late),
+    ]  # fmt: skip
+    # a run without a date is compared with the last one by day, whichever of the two kinds that is
+    assert audit(config).about["baseline"] == last.about["run"]
 
 
 def test_results_can_be_on_any_filesystem(plant):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import makers
@@ -101,6 +103,18 @@ def test_the_scores_provenance_and_limits_are_there_too(failed) -> None:
     (grid,) = of(section(page(failed), "terms"), Grid)
     assert ["score_shift", "change of CIR", "> 0.05", "> 0.15"] in grid.rows
     assert [f"score_shift: {makers.NASTY}", "the same for these features alone", "–", "–"] in grid.rows
+
+
+def test_counts_are_written_in_full(passed) -> None:
+    found = deepcopy(passed.found)
+    (rows,) = [one for one in found["checks"] if one["constraint_check_type"] == "rows_min"]
+    rows |= {"value": 29910.0, "threshold": 1_000_000.0}
+    limits = {**passed.about["limits"], "rows_min": {"warn": None, "fail": 1_000_000.0}}
+    report = page(replace(passed, found=found, about={**passed.about, "limits": limits}))
+    (guards,) = of(section(report, "read"), Grid)
+    assert ["29,910", "1,000,000"] in [list(row[-2:]) for row in guards.rows]
+    (terms,) = of(section(report, "terms"), Grid)
+    assert "< 1,000,000" in [row[-1] for row in terms.rows]
 
 
 def test_without_a_baseline_there_is_nothing_to_compare() -> None:

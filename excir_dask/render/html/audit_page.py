@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.audit.history import days_of
 from excir_dask.render.html import audit_wording as wording
 from excir_dask.render.html import explanation_page
 from excir_dask.render.html.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
@@ -151,7 +152,9 @@ def _trend(result: AuditResult) -> Section | None:
     for part in parts:
         row = part.iloc[0]
         name = f"{str(row['kind']).removesuffix('s')} {row['name']}" + (f" of {row['output']}" if several else "")
-        panels.append((name, wording.slope(part), trend(part, wording.when(part), result.about["baseline"], height)))
+        panels.append(
+            (name, wording.slope(part), trend(part, days_of(part).tolist(), result.about["baseline"], height))
+        )
     signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
     lead = (
         "What the checks named and what moves steadily, run by run; noise alone would not be called steady. All charts "
@@ -167,8 +170,8 @@ def _guards(result: AuditResult, read: Section) -> Section:
             wording.ABOUT_GUARDS[one["constraint_check_type"]],
             wording.SEVERITY[one["severity"]],
             f"{one['compared']:,}",
-            "–" if one["value"] is None else f"{one['value']:,.4g}",
-            "–" if one["threshold"] is None else f"{one['threshold']:,.4g}",
+            wording.figure(one["value"]),
+            wording.figure(one["threshold"]),
         ]
         for one in result.found["checks"]
         if one["constraint_check_type"] in wording.ABOUT_GUARDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.audit.history import days_of
 from excir_dask.audit.limits import CHECKS
 from excir_dask.render.html.blocks import Tone, Verdict
 
@@ -107,18 +108,12 @@ def slope(part: pd.DataFrame) -> str:
     span = f"{row['cir']:.3f} → {last['cir']:.3f} over {_count(len(part), 'run')}"
     jump = part[part["run"] == row["jumped"]]
     if len(jump):
-        return f"{span}; another score since {when(jump)[0]}"
+        return f"{span}; another score since {days_of(jump).iloc[0]}"
     if not row["steady"]:
         return span
     # towards 0.5 from either side, or away from it
     fades = abs(last["cir"] - 0.5) < abs(row["cir"] - 0.5)
     return f"{'fades' if fades else 'grows'} steadily: {span}, {row['slope']:+.4f} a run"
-
-
-def when(part: pd.DataFrame) -> list[str]:
-    """Dates of the windows, or of the runs where windows have none."""
-    dates = [date if isinstance(date, str) else None for date in part["date"]]
-    return [date or str(finished)[:10] for date, finished in zip(dates, part["finished"], strict=True)]
 
 
 def provenance(result: AuditResult) -> list[tuple[str, str]]:
@@ -151,7 +146,18 @@ def _level(name: str, value: float | None) -> str:
         return "–"
     if CHECKS[name].event:
         return "if so"
-    return f"{'<' if CHECKS[name].least else '>'} {value:,g}"
+    return f"{'<' if CHECKS[name].least else '>'} {figure(value)}"
+
+
+def figure(value: float | None) -> str:
+    """A value of any check: counts in full, shares and ratios with four digits.
+
+    >>> figure(29910.0), figure(0.12345), figure(None)
+    ('29,910', '0.1235', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _window(window: str | None, run: str) -> str:

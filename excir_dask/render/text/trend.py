@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.audit.history import SERIES
+from excir_dask.audit.history import SERIES, days_of
 from excir_dask.audit.messages import MARKS
 from excir_dask.audit.slopes import slopes
 from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, pyplot
@@ -28,7 +28,8 @@ _DAYS = 30
 def runs_text(runs: pd.DataFrame) -> str:
     """All runs, a line each."""
     rows = [
-        f"{_when(row):<12}{MARKS[row['status']]:<8}{row['rows']:>12,}  {row['run']}" for row in runs.to_dict("records")
+        f"{row['day']:<12}{MARKS[row['status']]:<8}{row['rows']:>12,}  {row['run']}"
+        for row in runs.assign(day=days_of(runs)).to_dict("records")
     ]
     return "\n".join([f"{'date':<12}{'status':<8}{'rows':>12}  run", *rows])
 
@@ -36,13 +37,13 @@ def runs_text(runs: pd.DataFrame) -> str:
 def trend_text(table: pd.DataFrame) -> str:
     """Scores of one feature or group, a line a run, for each series of runs and output."""
     lines: list[str] = []
-    several = _several(table)
+    table, several = table.assign(day=days_of(table)), _several(table)
     for (*series, output, kind, name), part in table.groupby([*SERIES, "output", "kind", "name"], sort=False):
         lines += [*([""] if lines else []), f"{_one(kind)} {name} of {output}{_series(series, several)}"]
         lines.append(f"{'date':<12}{'cir':>7} {'± std error':>12} {'rank':>5}  {fit('0      0.5      1', 18)}status")
         for row in part.to_dict("records"):
             score = f"{row['cir']:>7.3f} {row['error']:>12.3f} {row['rank']:>5}"
-            lines.append(f"{_when(row):<12}{score}  {bar(row['cir'], 16)}  {MARKS[row['status']]}")
+            lines.append(f"{row['day']:<12}{score}  {bar(row['cir'], 16)}  {MARKS[row['status']]}")
         lines += _told(part)
     return "\n".join(lines)
 
@@ -53,18 +54,18 @@ def _told(part: pd.DataFrame) -> list[str]:
     if found["steady"]:
         return [f"steady: {found['slope']:+.4f} a run, standard error {found['slope_error']:.4f}"]
     jump = part[part["run"] == found["jumped"]]
-    return [f"jumped: another score since {_when(row)}" for row in jump.to_dict("records")]
+    return [f"jumped: another score since {day}" for day in jump["day"]]
 
 
 def plot_trend(table: pd.DataFrame, path: str | Path) -> Path:
     """Draw the scores with their 95% limits, a line for each series, output and kind; failed runs are marked."""
     check_path(path)
     ax = axes(None, 3.4)
-    days = sorted({_when(row) for row in table.to_dict("records")})
+    table, several = table.assign(day=days_of(table)), _several(table)
+    days = sorted(set(table["day"]))
     place = {day: number for number, day in enumerate(days)}
-    several = _several(table)
     for (*series, output, kind), part in table.groupby([*SERIES, "output", "kind"], sort=False):
-        x = np.array([place[_when(row)] for row in part.to_dict("records")])
+        x = np.array([place[day] for day in part["day"]])
         cir = part["cir"].to_numpy()
         ax.errorbar(
             x, cir, _LEVEL * part["error"], marker="o", ms=4, lw=1.4, capsize=2,
@@ -103,8 +104,3 @@ def _series(names: Sequence[Any], several: Sequence[bool]) -> str:
 
 def _one(kind: object) -> str:
     return str(kind).removesuffix("s")
-
-
-def _when(row: Mapping[Any, Any]) -> str:
-    """Date of the window, or of the run where windows have none."""
-    return str(row["date"] if isinstance(row["date"], str) else row["finished"])[:10]
