@@ -1,6 +1,6 @@
-"""The lakes that the benchmarks read: always the same values, written file by file, kept in a folder for the next run.
+"""The lakes that the benchmarks read: the same values everywhere, written once and kept for later runs.
 
-``python benchmarks/lakes.py speed many`` writes those two beforehand; the benchmarks write what they miss themselves.
+Benchmarks write the lakes they need. ``python benchmarks/lakes.py speed many`` writes those two beforehand.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ LAKES: dict[str, tuple[Callable[[int], Tables], int]] = {
     "many": (_many, 3_000_000),
     "large-groups": (_large_groups, 16_000_000),
 }
-"""name -> generator and the rows it is asked for by default
+"""name -> generator and default number of rows
 
-``speed``: 50 columns in 8 files; ``groups``: the same in smaller row groups, four a file; ``wide``: 10,000 columns in
+``speed``: 50 columns in 8 files; ``groups``: the same in smaller row groups, four per file; ``wide``: 10,000 columns in
 one file; ``many``: 20 columns in files of 1,000 rows; ``large-groups``: 20 columns in files that are single row groups
 of 320 MB.
 """
 
 
 def lake(name: str, folder: Path = FOLDER, rows: int | None = None) -> Path:
-    """Folder of a lake, written first where it is not there yet."""
+    """Folder of a lake; writes the lake if it does not exist yet."""
     generate, default = LAKES[name]
     rows = rows or default
     place = folder / f"{name}-{rows}"

@@ -1,12 +1,14 @@
-"""Timing things alternately in one process: on a shared machine only the ratios of such a run mean anything."""
+"""Timing contestants alternately in one process: on a shared machine only the ratios within a run mean anything."""
 
 from __future__ import annotations
 
 import gc
+import importlib.util
 import json
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,14 +17,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import excir_dask
+
 RESULTS = Path(__file__).parent / "results"
 
-VERSIONS = ("excir-dask", "dask", "distributed", "pyarrow", "numpy", "numba", "crick", "duckdb", "polars")
+PACKAGES = ("dask", "distributed", "pyarrow", "numpy", "numba", "crick", "duckdb", "polars")
 
 
 @dataclass
 class Timing:
-    """Seconds of every repeat of one contestant."""
+    """Seconds of one contestant, per round."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -42,9 +46,9 @@ class Timing:
 def alternate(
     contestants: Mapping[str, Callable[[], Any]], repeats: int, warm_up: bool = True, say: bool = True
 ) -> tuple[dict[str, Timing], dict[str, Any]]:
-    """Run every contestant once a round; their timings, and what each returned last.
+    """Run every contestant once per round; return their timings, and what each returned last.
 
-    The first round warms the page cache, compiles, imports, and is not counted.
+    The first round warms the page cache, compiles and imports. It is not counted.
     """
     timings = {name: Timing() for name in contestants}
     values: dict[str, Any] = {}
@@ -62,19 +66,35 @@ def alternate(
 
 
 def conditions() -> dict[str, Any]:
-    """What a figure depends on and may be told: versions and processors, nothing that names the machine."""
-    found: dict[str, str] = {"python": platform.python_version()}
-    for name in VERSIONS:
-        try:
-            found[name] = version(name)
-        except ModuleNotFoundError:  # the package may run from its folder, without being installed
-            continue
-    return {"date": date.today().isoformat(), "cpus": os.cpu_count(), "versions": found}
+    """What a figure depends on: date, version, machine and packages. Nothing here names the machine."""
+    return {
+        "date": date.today().isoformat(),
+        "version": excir_dask.__version__,
+        "commit": _commit(),
+        "machine": {
+            "cores": os.cpu_count(),
+            "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+            "python": platform.python_version(),
+        },
+        "packages": {name: version(name) for name in PACKAGES if importlib.util.find_spec(name) is not None},
+    }
+
+
+def _commit() -> str | None:
+    """The commit that was measured, or None outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return found.stdout.strip() or None
 
 
 def save(name: str, results: Mapping[str, Any]) -> Path:
-    """Write a benchmark's figures beside those of the others."""
+    """Append a benchmark's figures, with the conditions they hold for, to those of earlier runs."""
     RESULTS.mkdir(exist_ok=True)
-    place = RESULTS / f"{name}.json"
-    place.write_text(json.dumps({**conditions(), **results}, indent=2) + "\n")
-    return place
+    path = RESULTS / f"{name}.jsonl"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**conditions(), **results}) + "\n")
+    print(f"appended to benchmarks/results/{path.name}")
+    return path

@@ -1,7 +1,7 @@
-"""What explaining with a model costs, next to scoring the same rows once and to the two scans of written outputs.
+"""What explaining with a model costs, compared with scoring the rows once plus explaining stored outputs.
 
-Everything runs alternately in one process with the same number of threads. The model must be shown each row once, so
-an explanation with it should take about as long as scoring plus an explanation of outputs that are in the lake already.
+All contestants run alternately in one process with the same number of threads. The model scores each row once, so an
+explanation with it should take about as long as scoring plus an explanation of outputs that are in the lake already.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from measure import alternate, save
 from excir_dask import explain
 
 WANTED = 1.3
-"""times scoring plus two scans"""
+"""largest wanted ratio to scoring plus two scans"""
 
 
 def train(file: Path, trees: int, depth: int) -> xgboost.Booster:
@@ -31,7 +31,7 @@ def train(file: Path, trees: int, depth: int) -> xgboost.Booster:
 
 
 def score(files: list[Path], booster: xgboost.Booster, threads: int) -> int:
-    """A file a thread, row group by row group, the way one would write it by hand: nothing is kept."""
+    """One file per thread, row group by row group, as one would write it by hand; scores are dropped."""
     booster.set_param({"nthread": 1})
     names = booster.feature_names
 
@@ -85,8 +85,7 @@ def main() -> None:
     )
     figures = {name: {"median": round(t.median, 4), "min": round(t.best, 4)} for name, t in timings.items()}
     settings = {"rows": asked.rows, "threads": asked.threads, "trees": asked.trees, "depth": asked.depth}
-    written = save("models", {**settings, "seconds": figures, "ratio": [round(r, 3) for r in ratio]})
-    print(f"written to benchmarks/results/{written.name}")
+    save("models", {**settings, "seconds": figures, "ratio": [round(r, 3) for r in ratio]})
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def eeg_signals() -> Set:
 
 
 def fashion_mnist_features() -> Set:
-    """16 latent columns, shifted by 0.15 a class, mapped to 128 at random."""
+    """16 latent columns, shifted by 0.15 per class, mapped to 128 at random."""
     random = np.random.RandomState(0)
     y = random.randint(0, 10, 5000)
     latent = random.randn(5000, 16) + 0.15 * y[:, None]

@@ -1,6 +1,7 @@
 """What a sample saves: all rows, a fifth of the rows drawn one by one, a fifth drawn as whole row groups, and "auto".
 
-Everything runs alternately in one process with the same number of threads; bytes are those of the column chunks read.
+All contestants run alternately in one process with the same number of threads. Bytes are those of the column chunks
+that were read.
 """
 
 from __future__ import annotations
@@ -52,8 +53,7 @@ def main() -> None:
             "bytes": share,
             "rows": taken,
         }
-    written = save("sampling", {"fraction": asked.fraction, "threads": asked.threads, "figures": figures})
-    print(f"written to benchmarks/results/{written.name}")
+    save("sampling", {"fraction": asked.fraction, "threads": asked.threads, "figures": figures})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Lakes of awkward shapes: 10,000 columns, 3,000 files; on threads and on a cluster of two processes.
 
-What counts is seconds, the number of tasks, and that dask finds the graph small enough to say nothing.
+It measures seconds and tasks, and fails if dask warns about a large graph.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from excir_dask.graph.run import ClusterRunner, LocalRunner
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """The number of tasks of every graph that is run inside."""
+    """Count the tasks of every graph that runs inside."""
     found: list[int] = []
     originals = {kind: kind.run for kind in (LocalRunner, ClusterRunner)}
 

@@ -1,7 +1,7 @@
-"""How long an explanation takes, next to only reading the same columns and next to DuckDB and Polars.
+"""How long an explanation takes, compared with only reading the same columns, with DuckDB and with Polars.
 
-Everything runs alternately in one process with the same number of threads, so that a busy machine slows all alike, and
-all must agree on the scores.
+All contestants run alternately in one process with the same number of threads, so a busy machine slows all of them
+down equally. All must agree on the scores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def scan_tables(files: list[Path], threads: int) -> None:
 
 
 def scan_row_groups(files: list[Path], threads: int) -> None:
-    """Bare scan 2: a file a thread, row group by row group."""
+    """Bare scan 2: one file per thread, row group by row group."""
 
     def read(file: Path) -> None:
         with pq.ParquetFile(file) as source:
@@ -46,7 +46,7 @@ def scan_row_groups(files: list[Path], threads: int) -> None:
 
 
 def scan_columns(files: list[Path], threads: int) -> None:
-    """Bare scan 3: a file a thread, column by column through a small buffer: the fastest way known here."""
+    """Bare scan 3: one file per thread, column by column through a small buffer: the fastest way we know."""
 
     def read(file: Path) -> None:
         with pq.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as source:
@@ -105,7 +105,7 @@ def polars_scores(folder: Path, names: list[str]) -> Floats:
 
 
 def numpy_scores(folder: Path, names: list[str]) -> Floats:
-    """The plain way, with everything in memory: what a lake must not need."""
+    """The plain way, with everything in memory."""
     content = pq.read_table(folder)
 
     def centred(name: str) -> Floats:
@@ -182,7 +182,7 @@ def main() -> None:
         print(f"{name:20}{row['seconds']:>10.3f}{row['seconds_best']:>8.3f}{ratios}")
     print(f"scores are within {distance:.1e} of exact ones")
     rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-    place = save(
+    save(
         "speed",
         {
             "rows": rows,
@@ -193,7 +193,6 @@ def main() -> None:
             "figures": figures,
         },
     )
-    print(f"written to benchmarks/results/{place.name}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Where the time of a run goes: its stages one by one, alternately, in nanoseconds a value and thread.
+"""Where the time of a run goes: its stages, timed alternately, in nanoseconds per value and thread.
 
-Wall time says what a user waits; processor time and page faults tell work from waiting and from new memory.
+Wall time is what a user waits. CPU time and page faults tell work apart from waiting and from new memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from excir_dask.lake.snapshot import take_snapshot
 
 
 def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]], list[Slice]]:
-    """What is done to each slice in each stage, and the slices."""
+    """The work of each stage on a slice, and the slices."""
     snapshot = take_snapshot(locate(str(folder), None))
     selection = select(describe_columns(snapshot), (OUTPUT,), None, None)
     plan = make_plan(snapshot, selection, budget)
@@ -48,7 +48,7 @@ def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]]
                 pass
 
     def first_look(piece: Slice) -> None:
-        """Touches every value once, as anything must."""
+        """Touch every value once: the least that any method does."""
         for block in read_slice(piece, layout):
             for x in block.columns:
                 x.min()
@@ -123,7 +123,7 @@ def main() -> None:
 
     print(f"{len(slices)} slices, {values / 1e6:.0f} million values, {os.cpu_count()} processors")
     heads = "".join(f"{head:>8}" for head in ("threads", "wall", "(min)", "cpu", "(min)", "system"))
-    print(f"{'ns a value and thread':22}{heads}{'faults':>9}")
+    print(f"{'ns/value/thread':22}{heads}{'faults':>9}")
     figures = []
     for (name, threads), each in runs.items():
         middle = {key: statistics.median(run[key] for run in each) for key in each[0]}
@@ -141,7 +141,7 @@ def main() -> None:
         numbers = "".join(f"{row[key]:8.2f}" for key in ("wall", "wall_best", "cpu", "cpu_best", "system"))
         print(f"{name:22}{threads:8}{numbers}{row['faults']:9.0f}")
         figures.append({key: round(value, 2) if isinstance(value, float) else value for key, value in row.items()})
-    save("stages", {"rows": given.rows, "slices": len(slices), "repeats": given.repeats, "ns_a_value": figures})
+    save("stages", {"rows": given.rows, "slices": len(slices), "repeats": given.repeats, "ns_per_value": figures})
 
 
 if __name__ == "__main__":

@@ -196,10 +196,8 @@ def main() -> None:
     before, after = page.split(BEGIN)[0], page.split(END)[1]
     PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
     seconds = round(time.perf_counter() - began)
-    written = save(
-        "transfer", {"seeds": asked.seeds, "target": TARGET, "seconds": seconds, "speed": speedups, "sets": results}
-    )
-    print(f"{seconds} s; written to docs/{PAGE.name} and benchmarks/results/{written.name}")
+    save("transfer", {"seeds": asked.seeds, "target": TARGET, "seconds": seconds, "speed": speedups, "sets": results})
+    print(f"{seconds} s; tables written to docs/{PAGE.name}")
 
 
 if __name__ == "__main__":
