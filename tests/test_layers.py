@@ -28,6 +28,9 @@ INDEPENDENT = {"kernels", "lake", "models"}
 FACADE = "results.views"
 """the only module that imports upwards: from results to how they look (render)"""
 
+GRAPH_OUTWARDS = {"graph.measure", "graph.run", "graph.checkpoint", "graph.progress", "graph.interrupts"}
+"""modules of graph that others may import: what is measured, and how work runs; never how often rows are read for it"""
+
 ROOT_MODULES = {"__init__", "__main__", "demo", "errors", "explain", "version"}
 
 HEAVY = ("pandas", "distributed", "xgboost", "numba", "scipy", "matplotlib", "bokeh", "jinja2", "dask.dataframe")
@@ -86,6 +89,13 @@ def test_the_lowest_layers_do_not_know_each_other(one):
         if part(name) == one:
             others = {part(imported) for imported in imports(path)} & (INDEPENDENT - {one})
             assert not others, f"{name} imports {sorted(others)}"
+
+
+def test_scans_are_known_to_the_graph_alone():
+    for name, path in modules().items():
+        if part(name) != "graph":
+            inside = {imported for imported in imports(path) if part(imported) == "graph"} - GRAPH_OUTWARDS
+            assert not inside, f"{name} imports {sorted(inside)}; ask graph.measure"
 
 
 @pytest.mark.parametrize("one", ["common", *sorted(INDEPENDENT)])

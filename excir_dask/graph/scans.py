@@ -1,8 +1,6 @@
-"""The two scans over the slices of a plan.
+"""The scans over the slices of a plan: statistics of the columns first, then the sums at some centres.
 
-Everything outside this folder sees :class:`Scans`: ask for the statistics of the columns, then for the sums at some
-centres. How many times the rows are looked at for that is decided here; :mod:`excir_dask.graph.sources` says where
-they come from.
+:mod:`excir_dask.graph.measure` puts them in order; :mod:`excir_dask.graph.sources` says where the rows come from.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class Scans:
         For each span of rows, the piece of a DataFrame it stands for (a delayed partition, or the piece itself).
     model : Model, optional
         What makes the outputs, where they are not columns.
-    earlier : Scans, optional
+    earlier : Sources, optional
         Of a smaller sample of the same lake, by the same runner: rows that a model has seen are not shown to it again,
         and rows that are held are not read again.
     checkpoint : Checkpoint, optional
@@ -82,7 +80,7 @@ class Scans:
         runner: Runner,
         frames: Sequence[Any] | None = None,
         model: Model | None = None,
-        earlier: Scans | None = None,
+        earlier: Sources | None = None,
         checkpoint: Checkpoint | None = None,
         hold: float | None = None,
     ):
@@ -92,8 +90,7 @@ class Scans:
         self.checkpoint = checkpoint
         # keys are shared by everybody on a cluster: no two runs may meet
         self.token = uuid.uuid4().hex
-        before: Sources | None = None if earlier is None else earlier.sources
-        self.sources: Sources = Sources(plan, layout, self.token, frames, model, checkpoint, hold, before)
+        self.sources = Sources(plan, layout, self.token, frames, model, checkpoint, hold, earlier)
 
     def statistics(self, centering: str, categories: int = 0, sample_rows: int = 0) -> LakeStats:
         """Scan 1, and one more look at the rows where a trimmed centre asks for it.

@@ -1,10 +1,10 @@
 """As many rows as it takes: the sample grows until the top features are surely those of all rows.
 
 Each step explains a sample that holds the one before, and takes over what is known of its rows: what a model said of
-them, and, up to a limit, the rows themselves. A step by row groups reads only those that are new, once for both scans.
-Single rows are drawn from all over the lake, so the first step holds as many as it may, and later ones take theirs from
-those; where they want more, and there is no model to be spared, all rows are taken, because all must be read anyway.
-What all steps took together is what the explanation tells.
+them, and, up to a limit, the rows themselves. A step by row groups reads only those that are new, once.
+Single rows are drawn from all over the lake, so the first step caches as many as it may, and later ones take theirs
+from those; where they want more, and there is no model to be spared, all rows are taken, because all must be read
+anyway. What all steps took together is what the explanation tells.
 """
 
 from __future__ import annotations
@@ -99,11 +99,16 @@ def grow(
         if share == 1.0 and by == "row-groups" and inputs.outputs.model is None:
             asked = found = None  # all rows, as a run without a sample has them, to the byte
         asked = resampled(inputs, Sample(share, inputs.sample.seed, by), asked)
-        held = _held(asked)
-        # what a checkpoint has need not be read at all
-        hold = None if checkpoint is not None else held
+        cached = _cache_fraction(asked)
         try:
-            found = attempt(asked, settings, runner, found.scans if found else None, checkpoint, hold)
+            found = attempt(
+                asked,
+                settings,
+                runner,
+                found.measured if found else None,
+                checkpoint,
+                cached if checkpoint is None else None,  # what a checkpoint has need not be read at all
+            )
         except NoRowsError:
             if share == 1.0:
                 raise
@@ -117,7 +122,7 @@ def grow(
         if share == 1.0 or step["probability"] >= goal.confidence:
             break
         share = _next(found.explanation, goal, share)
-        if share > min(held or 0.0, WORTHWHILE) and _reads_everything(asked):
+        if share > min(cached or 0.0, WORTHWHILE) and _reads_everything(asked):
             share = 1.0
     auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": k, "steps": steps}
     return replace(
@@ -155,8 +160,8 @@ def _reads_everything(inputs: Inputs) -> bool:
     return inputs.sample.by == "rows" and inputs.outputs.model is None and not is_pandas(inputs.lake)
 
 
-def _held(inputs: Inputs) -> float | None:
-    """Share of the rows to hold, at least that of the sample; None: too much to be held."""
+def _cache_fraction(inputs: Inputs) -> float | None:
+    """Share of the rows to cache, at least that of the sample; None: too much to be cached."""
     if inputs.snapshot is None or (inputs.outputs.model is not None and inputs.sample.by == "rows"):
         return None  # a frame is there already, and a model's rows are read for it alone
     size = held_bytes(inputs.plan, inputs.plan.rows)

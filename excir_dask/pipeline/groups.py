@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from excir_dask.errors import UsageError
-from excir_dask.graph.slices import LakeStats
+from excir_dask.graph.measure import Measurement
 from excir_dask.lake.select import Selection
 from excir_dask.results.group_files import Groups, read_groups
 from excir_dask.results.tables import check_groups
@@ -69,30 +69,30 @@ def understand_groups(
     return WantedGroups(combine(*sources), correlated)
 
 
-def all_groups(wanted: WantedGroups, selection: Selection, stats: LakeStats, features: pd.DataFrame) -> Groups:
+def all_groups(wanted: WantedGroups, selection: Selection, measured: Measurement, features: pd.DataFrame) -> Groups:
     """Every group of a run: vectors and columns of categories are groups by themselves, unless one is called so."""
     found = dict(wanted.given)
     by_vector: Groups = {}
     for feature in selection.features:
         if feature in selection.vectors:
             by_vector.setdefault(selection.vectors[feature][0], []).append(feature)
-    natural = [*by_vector.items(), *((c.column, list(c.features)) for c in stats.categories)]
+    natural = [*by_vector.items(), *((c.column, list(c.features)) for c in measured.categories)]
     for name, members in natural:
         if name not in found and len(members) > 1:
             found[name] = members
     if wanted.correlated is not None:
-        for name, members in _correlated(wanted.correlated, selection, stats, features).items():
+        for name, members in _correlated(wanted.correlated, selection, measured, features).items():
             while name in found:
                 name = f"{name} (correlated)"
             found[name] = members
     return found
 
 
-def _correlated(threshold: float, selection: Selection, stats: LakeStats, features: pd.DataFrame) -> Groups:
+def _correlated(threshold: float, selection: Selection, measured: Measurement, features: pd.DataFrame) -> Groups:
     from excir_dask.kernels.correlation import correlated_groups
 
-    assert stats.sample is not None, "scan 1 was not asked for a sample"
-    clusters = correlated_groups(stats.sample.values.T, threshold)
+    assert measured.sample is not None, "no sample of rows was requested"
+    clusters = correlated_groups(measured.sample.values.T, threshold)
     return name_by_strength([[selection.features[i] for i in cluster] for cluster in clusters], features)
 
 

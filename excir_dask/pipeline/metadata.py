@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.graph.slices import LakeStats
+from excir_dask.graph.measure import Measurement
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import ColumnStats
 from excir_dask.pipeline.inputs import Inputs, Outputs
@@ -39,8 +39,7 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, cen
 
 def facts(
     inputs: Inputs,
-    stats: LakeStats,
-    row_groups: int,
+    measured: Measurement,
     still: list[str],
     unlike: list[str],
     names: Sequence[str],
@@ -61,26 +60,22 @@ def facts(
             **settings,
         },
         "rows": {
-            "lake": stats.counts.read if inputs.snapshot is None else inputs.snapshot.rows,
-            "sampled": stats.counts.sampled,
-            "without_output": stats.counts.without_output,
-            "without_weight": stats.counts.without_weight,
-            "used": stats.counts.used,
-            "row_groups": row_groups,
+            "lake": measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
+            "sampled": measured.rows.sampled,
+            "without_output": measured.rows.without_output,
+            "without_weight": measured.rows.without_weight,
+            "used": measured.rows.used,
+            "row_groups": measured.row_groups,
         },
         "still": still,
         "unlike": unlike,
-        "left_out": {**selection.left_out, **dict.fromkeys(stats.too_many, reason)},
+        "left_out": {**selection.left_out, **dict.fromkeys(measured.too_many, reason)},
         "converted": selection.converted,
     }
 
 
-def provenance(inputs: Inputs, bytes_read: float, resumed: int | None, began: float) -> dict[str, Any]:
-    """What may differ between two runs with the same result.
-
-    ``resumed`` are the states that an earlier run left in the checkpoint (None without one); ``began`` is when the run
-    began, by the performance counter.
-    """
+def provenance(inputs: Inputs, measured: Measurement, began: float) -> dict[str, Any]:
+    """What may differ between two runs with the same result; ``began`` is a time of the performance counter."""
     model = inputs.outputs.model
     packages = [
         "dask",
@@ -103,8 +98,8 @@ def provenance(inputs: Inputs, bytes_read: float, resumed: int | None, began: fl
         },
         "slices": sum(1 for _ in inputs.plan.slices()),
         "budget": inputs.plan.budget,
-        "bytes_read": int(bytes_read),
-        "resumed_states": resumed,
+        "bytes_read": measured.bytes_read,
+        "resumed_states": measured.resumed_states,
         "seconds": round(time.perf_counter() - began, 3),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {

@@ -19,9 +19,8 @@ from lakes import ALWAYS, cir, faulty, numbers, only_slice, prepared, read_all, 
 
 from excir_dask import explain
 from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.graph.measure import Request, measure
 from excir_dask.graph.run import LocalRunner
-from excir_dask.graph.scans import Scans
-from excir_dask.kernels.centers import centers
 from excir_dask.lake.read import read_slice
 from excir_dask.lake.sample import Sample
 
@@ -164,19 +163,13 @@ def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fractio
     write(tmp_path / "0.parquet", {**data, "w": draw.integers(0, 4, 2000)}, row_group_size=2000)
     plan, layout = prepared(tmp_path, weight="w", sample=Sample(fraction))
     streamed = replace(plan, blocks=(((replace(only_slice(plan), batch_rows=77),),),))
-    states = []
-    for each in (plan, streamed):
-        scans = Scans(each, layout, LocalRunner(False))
-        stats = scans.statistics("midhinge")
-        sums = scans.sums(centers(stats.features, "midhinge"), centers(stats.outputs, "midhinge"), stats)
-        states.append((stats, sums))
-    (stats, sums), (stats_streamed, sums_streamed) = states
-    assert stats_streamed.counts == stats.counts
-    assert stats.counts.without_output > 0
+    whole, found = (measure(each, layout, Request("midhinge"), LocalRunner(False)) for each in (plan, streamed))
+    assert found.rows == whole.rows
+    assert whole.rows.without_output > 0
     for field in ("n", "missing", "q25", "q75", "constant", "exact"):
-        np.testing.assert_array_equal(getattr(stats_streamed.features, field), getattr(stats.features, field))
+        np.testing.assert_array_equal(getattr(found.features.stats, field), getattr(whole.features.stats, field))
     for field in ("numerator", "denominator", "squares", "signed_squares", "abs_y", "abs_x", "weight"):
-        np.testing.assert_allclose(getattr(sums_streamed, field), getattr(sums, field), rtol=1e-12)
+        np.testing.assert_allclose(getattr(found.sums, field), getattr(whole.sums, field), rtol=1e-12)
 
 
 @pytest.fixture
