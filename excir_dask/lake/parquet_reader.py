@@ -6,6 +6,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,31 @@ _IDLE_CHUNKS = 50_000
 """column chunks that the footers of those files may describe in all: some tens of megabytes"""
 
 
+@dataclass(frozen=True)
+class OpenFile:
+    """A Parquet file that is open, with what is worked out once for all its reads."""
+
+    parquet: pq.ParquetFile
+
+    @cached_property
+    def leaves(self) -> dict[str, list[int]]:
+        """Column -> indices of its leaves in the file's schema.
+
+        Listing all paths takes as long as reading a small column, and a wide file is read a few columns at a time.
+        """
+        found: dict[str, list[int]] = {}
+        for index, path in enumerate(self.parquet.reader.column_paths):
+            found.setdefault(path[0], []).append(index)
+        return found
+
+    @property
+    def chunks(self) -> int:
+        return _chunks(self.parquet.metadata)
+
+    def close(self) -> None:
+        self.parquet.close(force=True)
+
+
 class OpenFiles:
     """Files that one slice has read and the next may want.
 
@@ -56,7 +83,7 @@ class OpenFiles:
         self._categoricals = list(categoricals)
         self._lock = threading.Lock()
         self._meter = threading.local()
-        self._idle: OrderedDict[int, tuple[str, pq.ParquetFile]] = OrderedDict()
+        self._idle: OrderedDict[int, tuple[str, OpenFile]] = OrderedDict()
         self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
@@ -68,10 +95,10 @@ class OpenFiles:
         with naming(piece):
             file = _open(piece, filesystem, self._categoricals, None, _STREAM_BUFFER)
         try:
-            _check_row_groups(piece, file.metadata)
+            _check_row_groups(piece, file.parquet.metadata)
             yield PieceReader(piece, file, self._vectors, self._count)
         finally:
-            file.close(force=True)
+            file.close()
 
     def vector_of(self, feature: str) -> str | None:
         """The vector column that a feature is an element of; None for a column of its own."""
@@ -88,16 +115,16 @@ class OpenFiles:
             footer = self._footers.get(piece.path)
             file = self._take(piece.path) or _open(piece, filesystem, self._categoricals, footer)
         try:
-            _check_row_groups(piece, file.metadata)
+            _check_row_groups(piece, file.parquet.metadata)
             yield PieceReader(piece, file, self._vectors, self._count)
         except BaseException:
-            file.close(force=True)
+            file.close()
             raise
         if isinstance(filesystem, fs.LocalFileSystem):
             self._give_back(piece.path, file)
         else:
-            self._keep_footer(piece.path, file.metadata)
-            file.close(force=True)
+            self._keep_footer(piece.path, file.parquet.metadata)
+            file.close()
 
     @property
     def bytes_read(self) -> int:
@@ -112,23 +139,21 @@ class OpenFiles:
         with self._lock:
             self._footers.clear()
             while self._idle:
-                self._idle.popitem()[1][1].close(force=True)
+                self._idle.popitem()[1][1].close()
 
-    def _take(self, path: str) -> pq.ParquetFile | None:
+    def _take(self, path: str) -> OpenFile | None:
         with self._lock:
             for number, (name, _) in self._idle.items():
                 if name == path:
                     return self._idle.pop(number)[1]
         return None
 
-    def _give_back(self, path: str, file: pq.ParquetFile) -> None:
+    def _give_back(self, path: str, file: OpenFile) -> None:
         with self._lock:
             self._idle[id(file)] = (path, file)
-            while (
-                len(self._idle) > _IDLE_FILES or sum(_chunks(f.metadata) for _, f in self._idle.values()) > _IDLE_CHUNKS
-            ):
+            while len(self._idle) > _IDLE_FILES or sum(f.chunks for _, f in self._idle.values()) > _IDLE_CHUNKS:
                 _, (_, oldest) = self._idle.popitem(last=False)
-                oldest.close(force=True)
+                oldest.close()
 
     def _keep_footer(self, path: str, footer: pq.FileMetaData) -> None:
         with self._lock:
@@ -144,12 +169,13 @@ class PieceReader:
     def __init__(
         self,
         piece: Piece,
-        file: pq.ParquetFile,
+        file: OpenFile,
         vectors: Mapping[str, tuple[str, int]],
         count: Callable[[int], None],
     ):
         self.piece = piece
-        self.file = file
+        self.file = file.parquet
+        self.leaves = file.leaves
         self.vectors = vectors
         self.count = count
         self.keys = dict(piece.keys)
@@ -222,20 +248,9 @@ class PieceReader:
 
     def _meter(self, columns: Sequence[str]) -> None:
         """Count the chunks of some columns as read."""
-        metadata = self.file.metadata
-        roots: dict[str, list[int]] = {}
-        wanted = set(columns)
-        for i, path in enumerate(self.file.reader.column_paths):
-            if path[0] in wanted:
-                roots.setdefault(path[0], []).append(i)
-        self.count(
-            sum(
-                metadata.row_group(group).column(i).total_compressed_size
-                for group in self.piece.row_groups
-                for leaves in roots.values()
-                for i in leaves
-            )
-        )
+        leaves = [index for column in columns for index in self.leaves.get(column, ())]
+        groups = [self.file.metadata.row_group(number) for number in self.piece.row_groups]
+        self.count(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
 
     def _table(self, names: Sequence[str]) -> pa.Table | None:
         inside = self._inside(names)
@@ -294,7 +309,7 @@ def _open(
     categoricals: Sequence[str],
     footer: pq.FileMetaData | None,
     buffer: int = _BUFFER,
-) -> pq.ParquetFile:
+) -> OpenFile:
     local = isinstance(filesystem, fs.LocalFileSystem)
     source = filesystem.open_input_file(piece.path)
     try:
@@ -317,7 +332,7 @@ def _open(
     except BaseException:
         source.close()
         raise
-    return file
+    return OpenFile(file)
 
 
 def _check_row_groups(piece: Piece, metadata: pq.FileMetaData) -> None:
