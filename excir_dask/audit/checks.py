@@ -72,17 +72,17 @@ def _order(
         for column in ("cir", "error", "degrees")
         for run in ("was", "now")
     )
-    by_strength = now.facts["settings"]["rank_by"] == "strength"
+    rank_by = now.facts["settings"]["rank_by"]
     if len(pairs) < 2:  # one name has only one order
         return
     for name in ("ndcg_min", "jaccard_min", "kendall_min"):
-        value = measure(name, was, is_now, k, by_strength)
+        value = measure(name, was, is_now, k, rank_by)
         severity, threshold = checks[name].limits.severity(value, least=True)
         findings: tuple[Finding, ...] = ()
         if severity != "ok":  # only then is it worth knowing what noise does: 20 ms for 20 features, seconds for 20,000
 
             def simulated(a: Any, b: Any, name: str = name) -> float:
-                return measure(name, a, b, k, by_strength)
+                return measure(name, a, b, k, rank_by)
 
             floor = noise_floor(was, is_now, error_was, error_now, degrees_was, degrees_now, level, simulated)
             if value < floor:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.kernels import agreement as measures
+from excir_dask.kernels.scores import RANKINGS, strength
 
 Floats = NDArray[np.float64]
 
@@ -21,11 +22,11 @@ _NORMAL = 200.0
 """degrees of freedom from which on Student's t is the normal distribution, which is drawn five times as fast"""
 
 
-def measure(name: str, was: Floats, now: Floats, k: int, by_strength: bool) -> float:
+def measure(name: str, was: Floats, now: Floats, k: int, rank_by: str) -> float:
     """One of ``ndcg_min``, ``jaccard_min`` and ``kendall_min`` for the scores of two runs, feature by feature."""
     if name == "ndcg_min":
-        return measures.ndcg(_strength(was), _places(_strength(now)), k)
-    one, other = (_strength(was), _strength(now)) if by_strength else (was, now)
+        return measures.ndcg(strength(was), _places(strength(now)), k)
+    one, other = RANKINGS[rank_by].value(was), RANKINGS[rank_by].value(now)
     if name == "jaccard_min":
         return measures.jaccard(_places(one), _places(other), k)
     return measures.kendall(one, other)
@@ -69,10 +70,6 @@ def _drawn(rng: np.random.Generator, degrees: Floats) -> Floats:
     if degrees.min() > _NORMAL:
         return rng.standard_normal(degrees.size)
     return rng.standard_t(degrees)
-
-
-def _strength(cir: Floats) -> Floats:
-    return np.abs(2.0 * cir - 1.0)
 
 
 def _places(primary: Floats) -> NDArray[np.int64]:

@@ -107,13 +107,13 @@ class Sources:
 
     def _has_span(self, number: int) -> bool:
         """Whether all rows of a span were part of the smaller sample."""
-        return self.earlier is not None and self.layout.sample.by == "row-groups" and number < self.earlier.plan.spans
+        return self.earlier is not None and self.layout.sample.whole_row_groups and number < self.earlier.plan.spans
 
     def _holds(self, place: Place) -> bool:
         """Whether the smaller sample holds all rows of a slice that this one asks for."""
         if self.earlier is None or self.earlier.hold is None:
             return False
-        return self._has_span(place[1]) or (self.layout.sample.by == "rows" and self.earlier.hold == self.hold)
+        return self._has_span(place[1]) or (not self.layout.sample.whole_row_groups and self.earlier.hold == self.hold)
 
     def _scores(self, graph: Graph, frames: Sequence[Any]) -> list[Key]:
         """Tasks that show each span of rows to the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,32 @@ CHANCE = 0.01
 
 WIDE_BOUND = 0.01
 """certified effect of approximate centres above which a score is flagged; most are below 0.002"""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What ranks follow. A new one is a new entry of ``RANKINGS``, and a column of that name in the tables."""
+
+    value: Callable[[Floats], Floats]
+    """from cir; the largest comes first"""
+    limits: Callable[[Floats, Floats], tuple[Floats, Floats]]
+    """smallest and largest value while cir is between two limits"""
+
+
+def strength(cir: Floats) -> Floats:
+    """How far a score is from one half, from 0 to 1, whatever its direction."""
+    return np.abs(2.0 * cir - 1.0)
+
+
+def _strength_limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    ends = strength(np.stack([low, high]))
+    return np.where((low < 0.5) & (high > 0.5), 0.0, ends.min(axis=0)), ends.max(axis=0)
+
+
+RANKINGS: dict[str, Ranking] = {
+    "strength": Ranking(strength, _strength_limits),
+    "cir": Ranking(lambda cir: cir, lambda low, high: (low, high)),
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +116,7 @@ def score(
     bound = np.where(still, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
     return Scores(
         cir=score,
-        strength=np.abs(2.0 * score - 1.0),
+        strength=strength(score),
         direction=np.sign(ratio * moves).astype(np.int8),
         stderr=np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0),
         stderr_rows=by_rows,

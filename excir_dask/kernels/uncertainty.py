@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.kernels.scores import RANKINGS, Ranking
+
 Floats = NDArray[np.float64]
 
 DRAWS = 4000
@@ -56,7 +58,7 @@ def stability(
     ranks: NDArray[np.int64],
     k: int,
     target: float,
-    by_strength: bool = True,
+    rank_by: str = "strength",
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Stability:
@@ -74,8 +76,8 @@ def stability(
         At most half of the features count: the first 8 of 8 always agree.
     target : float
         Jaccard that is wanted.
-    by_strength : bool
-        Ranks follow abs(2 cir - 1); else cir.
+    rank_by : str
+        One of ``RANKINGS``.
     draws : int
         Rankings to simulate.
     seed : int
@@ -83,22 +85,21 @@ def stability(
     """
     from excir_dask.kernels.agreement import top_size
 
-    k = top_size(k, cir.size)
+    k, ranking = top_size(k, cir.size), RANKINGS[rank_by]
     mine = ranks <= k
     if not stderr.any():
         return Stability(k, 1.0, 1.0, mine.astype(np.float64))
     rng = np.random.default_rng(seed)
     freedom = np.clip(n_eff - 1.0, 1.0, 1e6)
     order = np.argsort(ranks, kind="stable")  # equal scores stay in the order of the sample
-    order = order[_may_be_in(cir, stderr, freedom, k, by_strength)[order]]
+    order = order[_may_be_in(cir, stderr, freedom, k, ranking)[order]]
     normal = bool(freedom[order].min() > _NORMAL)
     counts, hits, total = np.zeros(cir.size), 0, 0.0
     chunk = max(min(_VALUES // order.size, draws), 1)
     for first in range(0, draws, chunk):
         shape = (min(chunk, draws - first), order.size)
         noise = rng.standard_normal(shape) if normal else rng.standard_t(freedom[order], shape)
-        drawn = np.clip(cir[order] + stderr[order] * noise, 0.0, 1.0)
-        drawn = np.abs(2.0 * drawn - 1.0) if by_strength else drawn
+        drawn = ranking.value(np.clip(cir[order] + stderr[order] * noise, 0.0, 1.0))
         top = _first_places(drawn, k)
         overlap = mine[order][top].sum(axis=1)
         jaccard = overlap / (2 * k - overlap)
@@ -108,15 +109,12 @@ def stability(
     return Stability(k, total / draws, hits / draws, counts / draws)
 
 
-def _may_be_in(cir: Floats, stderr: Floats, freedom: Floats, k: int, by_strength: bool) -> NDArray[np.bool_]:
+def _may_be_in(cir: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ranking) -> NDArray[np.bool_]:
     """Features that come into the top k in more than one simulation of millions."""
     from scipy.special import stdtrit
 
     reach = stdtrit(freedom, 1.0 - _NEVER) * stderr
-    low, high = np.clip(cir - reach, 0.0, 1.0), np.clip(cir + reach, 0.0, 1.0)
-    if by_strength:
-        ends = np.abs(2.0 * np.stack([low, high]) - 1.0)
-        low, high = np.where((low < 0.5) & (high > 0.5), 0.0, ends.min(axis=0)), ends.max(axis=0)
+    low, high = ranking.limits(np.clip(cir - reach, 0.0, 1.0), np.clip(cir + reach, 0.0, 1.0))
     return np.asarray(high >= np.partition(low, low.size - k)[low.size - k])
 
 

@@ -48,7 +48,7 @@ def unlike_columns(snapshot: Snapshot, sample: Sample, columns: Sequence[str]) -
 
     A sample of row groups says nothing of those: not even its errors do.
     """
-    if sample.by != "row-groups" or sample.fraction == 1.0 or not columns:
+    if not sample.whole_row_groups or sample.fraction == 1.0 or not columns:
         return []
     found = np.concatenate(_of_files(snapshot, lambda file, metadata: _ranges(metadata, columns)), axis=1)
     inside = np.concatenate(

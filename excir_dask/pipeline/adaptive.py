@@ -22,7 +22,7 @@ from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.cache import held_bytes
 from excir_dask.lake.footers import unlike_columns
 from excir_dask.lake.frames import is_pandas
-from excir_dask.lake.sample import Sample
+from excir_dask.lake.sample import SAMPLINGS, Sample
 from excir_dask.pipeline.inputs import Inputs, resampled
 from excir_dask.pipeline.run import Attempt, Settings, attempt
 from excir_dask.results.explanation import Explanation
@@ -88,7 +88,7 @@ def grow(
     """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
     began, bytes_read = time.perf_counter(), 0
     by = sampling or _sampling(inputs)
-    if by == "row-groups" and inputs.snapshot is None:
+    if SAMPLINGS[by].whole_row_groups and inputs.snapshot is None:
         raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
     share = _first(inputs, by)
     steps: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def grow(
     asked: Inputs | None = None
     while True:
         share = 1.0 if share > LARGEST else round(share, 6)
-        if share == 1.0 and by == "row-groups" and inputs.outputs.model is None:
+        if share == 1.0 and SAMPLINGS[by].whole_row_groups and inputs.outputs.model is None:
             asked = found = None  # all rows, as a run without a sample has them, to the byte
         asked = resampled(inputs, Sample(share, inputs.sample.seed, by), asked)
         cached = _cache_fraction(asked)
@@ -149,7 +149,7 @@ def _sampling(inputs: Inputs) -> str:
 def _first(inputs: Inputs, by: str) -> float:
     """Share of the first step."""
     share = max(FIRST, FIRST_ROWS / inputs.rows) if inputs.rows else FIRST
-    if by == "row-groups" and inputs.snapshot is not None:
+    if SAMPLINGS[by].whole_row_groups and inputs.snapshot is not None:
         groups = sum(1 for file in inputs.snapshot.files for rows in file.live if rows)
         share = max(share, FIRST_GROUPS / max(groups, 1))
     return min(share, 1.0)
@@ -157,17 +157,17 @@ def _first(inputs: Inputs, by: str) -> float:
 
 def _reads_everything(inputs: Inputs) -> bool:
     """Whether all rows must be read for any sample, and reading is what takes the time."""
-    return inputs.sample.by == "rows" and inputs.outputs.model is None and not is_pandas(inputs.lake)
+    return not inputs.sample.whole_row_groups and inputs.outputs.model is None and not is_pandas(inputs.lake)
 
 
 def _cache_fraction(inputs: Inputs) -> float | None:
     """Share of the rows to cache, at least that of the sample; None: too much to be cached."""
-    if inputs.snapshot is None or (inputs.outputs.model is not None and inputs.sample.by == "rows"):
+    if inputs.snapshot is None or (inputs.outputs.model is not None and not inputs.sample.whole_row_groups):
         return None  # a frame is there already, and a model's rows are read for it alone
     size = held_bytes(inputs.plan, inputs.plan.rows)
     if size is None:
         return None
-    if inputs.sample.by == "row-groups":
+    if inputs.sample.whole_row_groups:
         return 1.0 if size <= HELD_BYTES else None
     if size <= HELD_BYTES:
         return 1.0

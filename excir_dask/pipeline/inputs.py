@@ -96,7 +96,7 @@ def prepare(
     if is_pandas(lake) or is_dask(lake):
         if table_version is not None:
             raise UsageError(f"version {table_version} was asked for, but a DataFrame has no versions")
-        if sample.by == "row-groups" and sample.fraction < 1.0:
+        if sample.whole_row_groups and sample.fraction < 1.0:
             raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
         columns = frame_columns(lake)
         selection = _select(columns, outputs, weights, features, indicators)
@@ -122,7 +122,7 @@ def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> 
     if snapshot is None:
         return replace(inputs, sample=sample, layout=_layout(None, selection, sample))
     layout = _layout(snapshot.location.filesystem, selection, sample)
-    if earlier is None or sample.by == "rows":
+    if earlier is None or not sample.whole_row_groups:
         plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
     else:
         fresh = replace(sample, above=earlier.sample.fraction)

@@ -10,16 +10,16 @@ from typing import Any
 
 from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.kernels.scores import RANKINGS
 from excir_dask.lake.sample import Sample
 from excir_dask.pipeline.adaptive import Goal
 from excir_dask.pipeline.groups import understand_groups
 from excir_dask.pipeline.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
 from excir_dask.pipeline.run import Settings
 from excir_dask.pipeline.run_id import make_id
-from excir_dask.results.tables import RANK_BY
 
 CHOICES: dict[str, Sequence[str]] = {
-    "centering": tuple(CENTERINGS), "rank_by": RANK_BY, "categoricals": ("omit", "indicators"),
+    "centering": tuple(CENTERINGS), "rank_by": tuple(RANKINGS), "categoricals": ("omit", "indicators"),
 }  # fmt: skip
 """what arguments that are words may be"""
 

@@ -86,7 +86,7 @@ def attempt(
     features, outputs, sums, names = measured.features, measured.outputs, measured.sums, measured.features.names
     output_names = inputs.outputs.columns.names or outputs.names
     _check_range(sums, names, output_names)
-    whole_groups = sample.by == "row-groups" and sample.fraction < 1.0
+    whole_groups = sample.whole_row_groups and sample.fraction < 1.0
     scores = score(sums, features.stats, outputs.stats, features.center_errors, outputs.center_errors, whole_groups)
     table = feature_table(
         names, output_names, features.stats, outputs.stats, features.centers, sums, scores, settings.rank_by

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
+from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
@@ -81,7 +82,7 @@ class Explanation:
         table = self.features[["output", "feature", "cir"]].copy()
         errors, n_eff = lake_errors(self.features, self.facts)
         low, high = intervals(table["cir"].to_numpy(), errors, n_eff, level)
-        by_groups = self.facts["settings"]["sampling"] == "row-groups"
+        by_groups = SAMPLINGS[self.facts["settings"]["sampling"]].whole_row_groups
         return table.assign(low=low, high=high, by=self.features["stderr_by"] if by_groups else "rows")
 
     def stability(
@@ -117,9 +118,8 @@ class Explanation:
             if not share <= fraction <= 1.0:
                 raise UsageError(f"fraction is {fraction}; it must be between the sample's share, {share:g}, and 1")
             errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
-        by_strength = self.facts["settings"]["rank_by"] == "strength"
-        ranks = table["rank"].to_numpy()
-        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, by_strength, draws)
+        ranks, rank_by = table["rank"].to_numpy(), self.facts["settings"]["rank_by"]
+        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, rank_by, draws)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.

@@ -13,11 +13,10 @@ from excir_dask.kernels.centers import Centers, ColumnStats
 from excir_dask.kernels.groups import GroupScore, score_group
 from excir_dask.kernels.scores import LOW_SUPPORT, WIDE_BOUND, Scores, ranks
 from excir_dask.kernels.sums import Sums
+from excir_dask.lake.sample import SAMPLINGS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RANK_BY = ("strength", "cir")
 
 FEW = 1.5
 """rows that a sample may well have missed: with them, the error of a score that few rows carry"""
@@ -56,7 +55,6 @@ def feature_table(
     tables = []
     for k, output in enumerate(output_names):
         support = scores.strength[k] * np.sqrt(scores.n_eff[k])
-        primary = scores.strength[k] if rank_by == "strength" else scores.cir[k]
         table = pd.DataFrame(
             {
                 "output": output,
@@ -64,7 +62,7 @@ def feature_table(
                 "cir": scores.cir[k],
                 "strength": scores.strength[k],
                 "direction": scores.direction[k],
-                "rank": ranks(primary, support),
+                "rank": ranks(getattr(scores, rank_by)[k], support),
                 "stderr": scores.stderr[k],
                 "stderr_rows": scores.stderr_rows[k],
                 "stderr_by": np.where(scores.stderr_by[k], "row groups", "rows"),
@@ -94,7 +92,7 @@ def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArr
     quite different ones), a centre that jumps from one value to another when a few rows more or less are drawn, and a
     column or output that does not vary, of which nothing is known.
     """
-    rows, by_groups = facts["rows"], facts["settings"]["sampling"] == "row-groups"
+    rows, by_groups = facts["rows"], SAMPLINGS[facts["settings"]["sampling"]].whole_row_groups
     left = max(1.0 - rows["sampled"] / rows["lake"], 0.0) if rows["lake"] else 0.0
     n_eff = features["n_eff"].to_numpy()
     errors = careful_errors(features, "stderr" if by_groups else "stderr_rows")
@@ -140,8 +138,7 @@ def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], ran
             )
         if rows:
             found = pd.DataFrame(rows)[GROUP_COLUMNS]
-            primary = found["strength"] if rank_by == "strength" else found["cir"]
-            found["rank"] = ranks(primary.to_numpy(), np.zeros(len(found)))
+            found["rank"] = ranks(found[rank_by].to_numpy(), np.zeros(len(found)))
             tables.append(found.sort_values("rank", kind="stable"))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=GROUP_COLUMNS)
 

@@ -171,7 +171,7 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
             for finding in one.findings
         ]
         floor = noise_floor(
-            *columns, ALARM / (3 * 2 * len(outputs)), lambda a, b, name=name: measure(name, a, b, 4, True)
+            *columns, ALARM / (3 * 2 * len(outputs)), lambda a, b, name=name: measure(name, a, b, 4, "strength")
         )
         assert finding.uncertainty == pytest.approx(floor, rel=1e-12)
         assert finding.value < floor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from excir_dask.kernels.centers import Centers, ColumnStats, describe
-from excir_dask.kernels.scores import CHANCE, Scores, score
+from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, score
 from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, merge_sums, one_unit
 
@@ -169,3 +169,12 @@ def test_units_decide_where_their_spread_is_more_than_chance_gives(times, decide
     assert bool(found.stderr_by[0, 0]) is decides
     expected = wanted if decides else by_rows
     np.testing.assert_allclose(found.stderr, np.sqrt(expected) / 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rank_by", RANKINGS)
+@given(low=st.floats(0, 1), high=st.floats(0, 1), share=st.floats(0, 1))
+def test_the_value_of_a_ranking_lies_between_its_limits(rank_by, low, high, share):
+    low, high = sorted([low, high])
+    cir = np.clip(low + share * (high - low), low, high)
+    least, most = RANKINGS[rank_by].limits(np.array([low]), np.array([high]))
+    assert least[0] - 1e-12 <= RANKINGS[rank_by].value(np.array([cir]))[0] <= most[0] + 1e-12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakes import explain, numbers, prepared, read_all, write
 
 from excir_dask.errors import UsageError
-from excir_dask.lake.sample import Sample
+from excir_dask.lake.sample import SAMPLINGS, Sample, Sampling
 
 fractions = st.floats(0.001, 1.0)
 
@@ -90,3 +90,19 @@ def test_a_file_keeps_its_sample_when_files_are_added_to_the_lake(lake):
     write(lake / "aa.parquet", numbers(seed=7))
     assert before.size > 5
     assert np.array_equal(sampled(), before)
+
+
+def test_a_sampling_scheme_is_added_by_one_entry(monkeypatch, tmp_path):
+    import pandas as pd
+
+    def first_of_each_file(sample, files):
+        return [frozenset([0]) for _ in files]
+
+    monkeypatch.setitem(SAMPLINGS, "first", Sampling(first_of_each_file, whole_row_groups=True))
+    rows = pd.DataFrame(np.random.default_rng(0).standard_normal((400, 3)), columns=["a", "b", "pred"])
+    rows.to_parquet(tmp_path / "one.parquet", row_group_size=100)
+    found = explain(tmp_path, output="pred", fraction=0.5, sampling="first")
+    assert found.facts["rows"]["sampled"] == 100
+    pd.testing.assert_frame_equal(
+        found.features[["feature", "cir"]], explain(rows[:100], output="pred").features[["feature", "cir"]]
+    )

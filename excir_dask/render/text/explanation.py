@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.render.terminal import bar, cells, fill, fit, short
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _row_groups(explanation: Explanation) -> list[str]:
         )
     if len(alike):
         times = float((alike["stderr"] / alike["stderr_rows"]).median())
-        if settings["sampling"] == "row-groups" and settings["fraction"] < 1 and times > RISKY:
+        if SAMPLINGS[settings["sampling"]].whole_row_groups and settings["fraction"] < 1 and times > RISKY:
             found.append(
                 f"note: row groups differ: errors are {times:.1f} times those of independent rows, so that a sample of "
                 "whole row groups is risky; sampling by rows is not"
