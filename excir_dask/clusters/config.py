@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from excir_dask.common.textfile import read_text_file
 from excir_dask.errors import UsageError, nearest
 
 KEYS: dict[str, frozenset[str]] = {
@@ -60,7 +61,7 @@ class ClusterFile:
 def read_cluster_file(path: str | os.PathLike[str]) -> ClusterFile:
     """Read and check a cluster file; paths in it are relative to the folder it is in."""
     path = os.fspath(path)
-    content = _load(path)
+    content = _load(path, "a cluster")
     kind = content.get("kind")
     if kind not in KEYS:
         raise UsageError(
@@ -93,17 +94,10 @@ def check_names(where: str, given: Iterable[Any], names: Iterable[str]) -> None:
             raise UsageError(f"{where} has no '{name}'{nearest(str(name), known)} (it has {', '.join(known)})")
 
 
-def _load(path: str) -> dict[Any, Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the cluster file {path} cannot be read ({error}); see the files in cluster/") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"the cluster file {path} is not YAML: {error}") from error
+def _load(path: str | os.PathLike[str], what: str) -> dict[Any, Any]:
+    content = read_text_file(path, what, "see the files in cluster/")
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is not a cluster file: it has no 'kind'; see the files in cluster/")
+        raise UsageError(f"{path} holds no mapping; see the files in cluster/")
     return content
 
 
@@ -166,18 +160,23 @@ def _tls(path: str, folder: Path, value: Any) -> dict[str, str] | None:
 def _settings(path: str, folder: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     value = content.get("dask")
     if isinstance(value, str):
-        value = _load(str(folder / Path(value).expanduser()))
+        value = _load(folder / Path(value).expanduser(), "dask's settings")
     elif value is None:
         value = {}
     elif not isinstance(value, dict):
         raise UsageError(f"{path}: dask is {value!r}; it is a file of settings such as cluster/dask.yaml, or settings")
-    return _flat(value)
+    return _flat(path, value)
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(path: str, tree: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
     """Dotted names: setting a whole tree would drop every setting beside it."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         inner = f"{prefix}{name}"
-        found |= _flat(value, f"{inner}.") if isinstance(value, dict) and value else {inner: value}
+        for dotted, one in (
+            _flat(path, value, f"{inner}.") if isinstance(value, dict) and value else {inner: value}
+        ).items():
+            if dotted in found:
+                raise UsageError(f"{path}: dask's setting '{dotted}' is there twice; keep one of them")
+            found[dotted] = one
     return found

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from excir_dask.clusters.config import ClusterFile, check_names
+from excir_dask.common.textfile import read_text_file
 from excir_dask.errors import ClusterError, UsageError, nearest
 
 log = logging.getLogger(__name__)
@@ -211,19 +212,17 @@ def own_spec(path: Path) -> dict[str, Any]:
 
     KubeCluster's own spec is no way around it: it calls dask-scheduler, which dask no longer installs.
     """
-    import yaml
-
+    spec: Any = read_text_file(path, "a DaskCluster", "see cluster/kubernetes/daskcluster.yaml")
     try:
-        spec: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
         name = f"{spec['metadata']['name']}-{uuid.uuid4().hex[:8]}"
         spec["metadata"]["name"] = name
         spec["spec"]["scheduler"]["service"]["selector"]["dask.org/cluster-name"] = name
-    except (OSError, KeyError, TypeError, yaml.YAMLError) as error:
+    except (LookupError, TypeError) as error:
         raise UsageError(
             f"custom_cluster_spec is {path}, which is not a DaskCluster ({type(error).__name__}: {error}); "
             "see cluster/kubernetes/daskcluster.yaml"
         ) from error
-    return spec
+    return dict(spec)
 
 
 def _module(file: ClusterFile) -> Any:

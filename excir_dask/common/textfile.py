@@ -1,13 +1,26 @@
-"""What people write by hand, in YAML or JSON: read so that nothing in it is lost without a word."""
+"""What people write by hand, in YAML or JSON: read so that nothing in it is lost, and refused early if it is too much.
+
+Whoever can choose a file can choose one that never ends or grows without bound when it is read: size, nesting and the
+values that aliases stand for are limited.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
+import yaml
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
+
+from excir_dask.common.yaml_loader import MOST_LEVELS, Loader
 from excir_dask.errors import UsageError
+
+MOST_BYTES = 1_000_000
+"""of a file; names of 100,000 features in groups take about as much"""
 
 
 def read_text_file(path: str | os.PathLike[str], what: str, shape: str) -> Any:
@@ -24,20 +37,11 @@ def read_text_file(path: str | os.PathLike[str], what: str, shape: str) -> Any:
         How it is to be written, for messages.
     """
     source = Path(path)
+    text = _read(source, what)
     try:
-        text = source.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(f"{source}: there is no such file to read {what} from") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{source} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}") from None
-    try:
-        return _parse_json(text) if source.suffix.lower() == ".json" else _parse_yaml(text, shape)
+        return _parse_json(text, shape) if source.suffix.lower() == ".json" else _parse_yaml(text, shape)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
-    except RecursionError:
-        raise UsageError(f"{source} is nested too deeply; {shape}") from None
 
 
 def brief(value: Any) -> str:
@@ -46,7 +50,29 @@ def brief(value: Any) -> str:
     return shown if len(shown) <= 40 else shown[:39] + "…"
 
 
-def _parse_json(text: str) -> Any:
+def _read(source: Path, what: str) -> str:
+    try:
+        mode = source.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise UsageError(f"{source} is a folder; name the file to read {what} from")
+        if not stat.S_ISREG(mode):  # reading a pipe may never end, and reading a device may do anything
+            raise UsageError(f"{source} is a pipe or a device; save {what} in a file, and name that")
+        with source.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"{source}: there is no such file to read {what} from") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise UsageError(f"{source} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > MOST_BYTES:
+        size = source.stat().st_size
+        raise UsageError(f"{source} has {size:,} bytes, and at most {MOST_BYTES:,} are read for {what}; split it")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+
+
+def _parse_json(text: str, shape: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
@@ -55,31 +81,32 @@ def _parse_json(text: str) -> Any:
             found[key] = value
         return found
 
-    return json.loads(text, object_pairs_hook=unique)
+    too_deep = f"nested more than {MOST_LEVELS} levels deep; make it flatter"
+    try:
+        content = json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON on line {error.lineno}: {error.msg}; {shape}") from None
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    level = [content]
+    for _ in range(MOST_LEVELS):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
+    if level:
+        raise ValueError(too_deep)
+    return content
+
+
+def _inside(value: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
 
 
 def _parse_yaml(text: str, shape: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no annotations
-        """YAML's plain types, without a mapping in which a later entry replaces an earlier one."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            lines: dict[Any, int] = {}
-            for key_node, _ in node.value:
-                if isinstance(key_node, yaml.ScalarNode):
-                    key, line = key_node.value, key_node.start_mark.line + 1
-                    if key in lines:
-                        raise ValueError(
-                            f"'{key}' is there twice, on lines {lines[key]} and {line}; merge the two, or rename one"
-                        )
-                    lines[key] = line
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            return found
-
     try:
         return yaml.load(text, Loader)
+    except (ComposerError, ConstructorError) as error:  # YAML, but not of a kind that is read here
+        raise ValueError(f"line {error.problem_mark.line + 1}: {error.problem}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" on line {mark.line + 1}" if mark else ""
-        raise ValueError(f"not YAML{where}: {getattr(error, 'problem', None) or error}; {shape}") from None
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise ValueError(f"not YAML{where}: {problem}; {shape}") from None

@@ -194,7 +194,7 @@ def test_certificates_of_a_file_reach_the_job_script(tmp_path):
         ({"kind": "local", "tls": {"ca": "ca.pem"}}, "tls has 'ca'; it has ca, cert and key"),
         ({"kind": "local", "tls": {"ca": "a", "cert": "b", "key": "c"}}, "tls ca is .*a, which is not a file"),
         ({"kind": "local", "dask": 3}, "dask is 3"),
-        ({"kind": "local", "dask": "none.yaml"}, "none.yaml cannot be read"),
+        ({"kind": "local", "dask": "none.yaml"}, "none.yaml: there is no such file to read dask's settings from"),
         ({"kind": "local", "dask": {"distributed.scheduler.worker-tll": "7s"}}, "no setting .*mean 'worker-ttl"),
         ({"kind": "local", "options": {"memroy_limit": "1GiB"}}, "no 'memroy_limit'; did you mean 'memory_limit'"),
         ({"kind": "address", "address": "nowhere"}, "not a scheduler's address"),
@@ -205,11 +205,31 @@ def test_a_wrong_file_is_an_error_that_says_what_to_do(content, message, lake, t
         explain(lake, output="pred", cluster=write(tmp_path, **content))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: local\nworkers: 1\nworkers: 2", "'workers' is there twice, on lines 2 and 3"),
+        ("kind: local\ndask: {temporary-directory: a, temporary-directory: b}", "'temporary-directory' is there twice"),
+        ("kind: local\ndask: {a: {b: 1}, a.b: 2}", "dask's setting 'a.b' is there twice"),
+        ("kind: local\ndask: settings.yaml", "settings.yaml: 'a' is there twice, on lines 1 and 2"),
+        ("kind: [", "not YAML on line"),
+        ("local", "cluster.yaml holds no mapping"),
+    ],
+)  # fmt: skip
+def test_a_cluster_file_is_read_as_strictly_as_every_other_file(text, message, tmp_path):
+    (tmp_path / "cluster.yaml").write_text(text)
+    (tmp_path / "settings.yaml").write_text("a: 1\na: 2")
+    with pytest.raises(UsageError, match=message):
+        read_cluster_file(tmp_path / "cluster.yaml")
+
+
 def test_a_wrong_cluster_of_kubernetes_is_an_error_that_says_what_to_do(lake, tmp_path):
     pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
     content = {"kind": "kubernetes", "workers": 1, "options": {"custom_cluster_spec": "x.yaml"}}
-    with pytest.raises(UsageError, match="is not a DaskCluster"):
-        explain(lake, output="pred", cluster=write(tmp_path, **content))
+    for text, message in (("a: 1", "is not a DaskCluster"), ("a: 1\na: 2", "'a' is there twice")):
+        (tmp_path / "x.yaml").write_text(text)
+        with pytest.raises(UsageError, match=message):
+            explain(lake, output="pred", cluster=write(tmp_path, **content))
 
 
 def test_a_missing_package_is_an_error_with_the_command(lake, tmp_path, monkeypatch):
