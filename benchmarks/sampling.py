@@ -41,10 +41,10 @@ def main() -> None:
     figures = {}
     full = values["all rows"]
     for name, timing in timings.items():
-        share = values[name].provenance["bytes_read"] / full.provenance["bytes_read"]
+        share = values[name].provenance.bytes_read / full.provenance.bytes_read
         times = timing.over(timings["all rows"])
         ratios = f"{times[0]:.2f} ({times[1]:.2f}) of the time, {share:.2f} of the bytes"
-        taken = values[name].facts["settings"]["fraction"]
+        taken = values[name].facts.settings.fraction
         print(f"{name:<12} {timing.median:6.3f} s  {ratios}, {taken:.2f} of the rows")
         figures[name] = {
             "seconds": timing.median,

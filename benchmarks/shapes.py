@@ -56,7 +56,7 @@ def timed(folder: Path, scheduler: Any = None) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 2),
         "features": len(explanation.features),
-        "slices": explanation.provenance["slices"],
+        "slices": explanation.provenance.slices,
         "tasks": tasks,
     }
 

@@ -107,7 +107,7 @@ def run(folder: str, rows: int) -> None:
     explanation = explain(str(lake), output=OUTPUT, features=PATTERN, groups=GROUPS)
     saved = explanation.save(home / "explanation", overwrite=True)
     seconds = time.perf_counter() - began
-    _say(f"done in {seconds:.1f} s, of which the explanation took {explanation.provenance['seconds']:.1f} s")
+    _say(f"done in {seconds:.1f} s, of which the explanation took {explanation.provenance.seconds:.1f} s")
     click.echo(display.text(explanation, k=len(FEATURES)))
     click.echo("\n".join(["", *_farewell(home, lake, saved)]))
 

@@ -193,8 +193,8 @@ def explain(
             found = attempt(question.inputs, question.settings, runner, checkpoint=kept).explanation
         else:
             found = grow(question.inputs, question.settings, runner, question.goal, sampling, kept)
-    found = replace(found, provenance={**found.provenance, "run_id": run})
-    log.debug("%s bytes read in %.1f s", f"{found.provenance['bytes_read']:,}", found.provenance["seconds"])
+    found = replace(found, provenance=replace(found.provenance, run_id=run))
+    log.debug("%s bytes read in %.1f s", f"{found.provenance.bytes_read:,}", found.provenance.seconds)
     if out is not None:
         found.save(out, overwrite or same)
         log.info("saved in %s", out)

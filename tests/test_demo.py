@@ -42,8 +42,8 @@ def explanation(finished: tuple[Path, subprocess.CompletedProcess[str]]) -> Expl
 
 def test_every_sensor_and_nothing_else_is_explained(explanation: Explanation) -> None:
     assert set(explanation.features["feature"]) == set(FEATURES)
-    assert list(explanation.facts["left_out"]) == ["vehicle_id"]
-    assert explanation.facts["rows"]["used"] == ROWS
+    assert list(explanation.facts.left_out) == ["vehicle_id"]
+    assert explanation.facts.rows.used == ROWS
 
 
 def test_planted_causes_lead_the_ranking(explanation: Explanation) -> None:
@@ -113,7 +113,7 @@ def test_rerun_replaces_lake_and_explanation_and_keeps_other_files(
     (tmp_path / "demo" / "lake" / "part-999.parquet").write_bytes(b"left over")
     (tmp_path / "demo" / "notes.txt").write_text("mine")
     run(str(tmp_path / "demo"), 2000)
-    assert Explanation.load(tmp_path / "demo" / "explanation").facts["rows"]["lake"] == 2000
+    assert Explanation.load(tmp_path / "demo" / "explanation").facts.rows.lake == 2000
     assert not (tmp_path / "demo" / "lake" / "part-999.parquet").exists()
     assert (tmp_path / "demo" / "notes.txt").read_text() == "mine"
 

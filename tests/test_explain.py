@@ -165,7 +165,7 @@ def test_rows_without_an_output_are_dropped_and_counted(synchronous):
     broken.loc[::10, "target"] = np.nan
     broken.loc[5, "target"] = np.inf
     explanation = explain(broken, output="target")
-    assert explanation.facts["rows"]["without_output"] == 16
+    assert explanation.facts.rows.without_output == 16
     kept = frame[np.isfinite(broken["target"])]
     expected = [oracle.cir(kept[f].to_numpy(), kept["target"].to_numpy()) for f in features]
     np.testing.assert_allclose(oracle.scores(explanation, features), expected, atol=1e-12)
@@ -279,7 +279,7 @@ def test_a_column_too_large_for_the_budget_is_streamed_to_the_same_score(tmp_pat
     lake = oracle.write_lake(tmp_path / "lake", frame, 1, 300_000)
     streamed = explain(lake, output="y", budget="1MiB", fraction=0.5)
     whole = explain(lake, output="y", budget="64MiB", fraction=0.5)
-    assert streamed.facts["rows"] == whole.facts["rows"]
+    assert streamed.facts.rows == whole.facts.rows
     merged = streamed.features.merge(whole.features, on="feature")
     assert np.abs(merged["cir_x"] - merged["cir_y"]).max() < 1e-4
     assert merged["n_x"].tolist() == merged["n_y"].tolist()
@@ -292,8 +292,8 @@ def test_a_sample_is_the_same_rows_however_the_run_is_cut(files, budget, tmp_pat
     lake = oracle.write_lake(tmp_path / "lake", frame, files, 5000)
     reference = explain(lake, output="y", fraction=0.2, seed=3)
     again = explain(lake, output="y", fraction=0.2, seed=3, budget=budget)
-    assert reference.facts["rows"] == again.facts["rows"]
-    assert 9_000 < again.facts["rows"]["used"] < 11_000
+    assert reference.facts.rows == again.facts.rows
+    assert 9_000 < again.facts.rows.used < 11_000
     assert again.features["cir"][0] == pytest.approx(reference.features["cir"][0], abs=1e-4)
     other = explain(lake, output="y", fraction=0.2, seed=4)
     assert other.features["cir"][0] != reference.features["cir"][0]

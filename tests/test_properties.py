@@ -87,7 +87,7 @@ def test_whole_weights_are_repeated_rows_in_large_columns_too(centering):
     error = np.abs(table["cir"] - expected)
     assert (error <= table["center_bound"] + 1e-12).all()
     assert error.max() < 2e-4
-    assert explanation.facts["rows"]["without_weight"] == (weights == 0).sum()
+    assert explanation.facts.rows.without_weight == (weights == 0).sum()
 
 
 def test_scaling_fractional_weights_changes_nothing():

@@ -91,8 +91,8 @@ def _measure(a: Explanation, b: Explanation, pairs: pd.DataFrame, k: int) -> dic
     """Columns of the table for one output and kind."""
     cir_a, cir_b = pairs["cir_a"].to_numpy(dtype=np.float64), pairs["cir_b"].to_numpy(dtype=np.float64)
     rank_a, rank_b = pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()
-    ranked_a = pairs[f"{a.facts['settings']['rank_by']}_a"].to_numpy(dtype=np.float64)
-    ranked_b = pairs[f"{b.facts['settings']['rank_by']}_b"].to_numpy(dtype=np.float64)
+    ranked_a = pairs[f"{a.facts.settings.rank_by}_a"].to_numpy(dtype=np.float64)
+    ranked_b = pairs[f"{b.facts.settings.rank_by}_b"].to_numpy(dtype=np.float64)
     size = measures.top_size(k, len(pairs))
     score_shift, score_at = measures.largest(cir_a, cir_b, rank_a)
     rank_shift, rank_at = measures.largest(rank_a, rank_b, rank_a)

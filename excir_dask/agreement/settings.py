@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.metadata import ModelSource
 
 _DIGITS = 12
 """of a fingerprint that are shown"""
@@ -28,26 +29,23 @@ def differences(a: Explanation, b: Explanation, outputs: Sequence[str]) -> dict[
 
 
 def _described(explanation: Explanation, outputs: Sequence[str]) -> dict[str, Any]:
-    settings = dict(explanation.facts["settings"])
-    columns = settings.pop("outputs", {})
-    lake = explanation.provenance.get("lake") or {}
-    model = explanation.provenance.get("model") or settings.get("model") or {}
+    settings = explanation.facts.settings.to_dict()
+    lake, columns = explanation.provenance.lake, settings.pop("outputs")
     return {
         **settings,
         "columns": {output: columns.get(output) for output in outputs},
-        "rows": explanation.facts["rows"]["used"],
-        "model": _joined(model.get("kind"), model.get("predict_type"), model.get("sha256")),
+        "rows": explanation.facts.rows.used,
+        "model": _model(explanation.provenance.model),
         # a lake that was only moved has the same fingerprint and is the same lake
-        "lake": lake.get("fingerprint") or lake.get("name"),
+        "lake": lake.fingerprint or lake.name,
     }
 
 
-def _lake(explanation: Explanation) -> str | None:
-    lake = explanation.provenance.get("lake") or {}
-    mark = lake.get("fingerprint")
-    return f"{lake.get('name')} ({mark[:_DIGITS]})" if mark else lake.get("name")
+def _lake(explanation: Explanation) -> str:
+    lake = explanation.provenance.lake
+    return f"{lake.name} ({lake.fingerprint[:_DIGITS]})" if lake.fingerprint else lake.name
 
 
-def _joined(kind: str | None, predict_type: str | None, sha256: str | None) -> str | None:
+def _model(model: ModelSource | None) -> str | None:
     """A model in one text, None where the outputs were columns of the lake."""
-    return None if kind is None else " ".join([kind, *filter(None, [predict_type, (sha256 or "")[:_DIGITS]])])
+    return None if model is None else f"{model.kind} {model.predict_type} {model.sha256[:_DIGITS]}"

@@ -72,7 +72,7 @@ def _order(
         for column in ("cir", "error", "degrees")
         for run in ("was", "now")
     )
-    rank_by = now.facts["settings"]["rank_by"]
+    rank_by = now.facts.settings.rank_by
     if len(pairs) < 2:  # one name has only one order
         return
     for name in ("ndcg_min", "jaccard_min", "kendall_min"):
@@ -130,7 +130,7 @@ def _top(
     after = pairs["rank_now"].rank(method="first").to_numpy() <= k
     beyond = pairs["shift"].abs().to_numpy() > pairs["reach"].to_numpy()
     # what others pushed in or out has not changed itself
-    by = now.facts["settings"]["rank_by"]
+    by = now.facts.settings.rank_by
     rose = (pairs[f"{by}_now"] > pairs[f"{by}_was"]).to_numpy()
     for name, changed in (("entered_top", after & ~before & rose), ("left_top", before & ~after & ~rose)):
         findings = []

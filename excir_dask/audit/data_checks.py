@@ -35,9 +35,9 @@ def missing(pairs: pd.DataFrame, check: Check, false_alarm: float) -> Checked:
 
 
 def output_missing(now: Explanation, was: Explanation, check: Check, false_alarm: float) -> Iterator[Checked]:
-    rows_was, rows_now = was.facts["rows"], now.facts["rows"]
-    shares = tuple(rows["without_output"] / max(rows["sampled"], 1) for rows in (rows_was, rows_now))
-    sizes = rows_was["sampled"], rows_now["sampled"]
+    rows_was, rows_now = was.facts.rows, now.facts.rows
+    shares = tuple(rows.without_output / max(rows.sampled, 1) for rows in (rows_was, rows_now))
+    sizes = rows_was.sampled, rows_now.sampled
     findings = _risen(check, check.limits, EVERY, "outputs", EVERY, shares, sizes, false_alarm)
     yield Checked(check.name, EVERY, "outputs", 1, shares[1] - shares[0], check.shown, tuple(findings))
 
@@ -90,8 +90,8 @@ def _constant(check: Check, kind: str, compared: int, names: Sequence[str], firs
 
 
 def rows(now: Explanation, was: Explanation | None, checks: Mapping[str, Check]) -> Iterator[Checked]:
-    count = float(now.facts["rows"]["lake"])
-    before = None if was is None else float(was.facts["rows"]["lake"])
+    count = float(now.facts.rows.lake)
+    before = None if was is None else float(was.facts.rows.lake)
     for name in ("rows_min", "rows_ratio_min", "rows_ratio_max"):
         if name != "rows_min" and not before:
             continue
@@ -134,7 +134,7 @@ def settings(
     differ = {name: words.setting(name, one[name], other[name]) for name in names if one[name] != other[name]}
     for group, (before, after) in other_members(now, was).items():
         differ[f"group {group}"] = words.members(group, before, after)
-    of_baseline = (was.provenance.get("audit") or {}).get("audit")
+    of_baseline = (was.provenance.audit or {}).get("audit")
     if series is not None and of_baseline is not None and keys_of(series) != keys_of(of_baseline):
         differ["window"] = words.series(keys_of(of_baseline), keys_of(series))
     severity, _ = checks["settings"].limits.severity(1.0, least=False)
@@ -156,6 +156,7 @@ def keys_of(series: str) -> str:
 
 
 def _described(explanation: Explanation) -> dict[str, Any]:
-    settings, model = explanation.facts["settings"], explanation.provenance.get("model") or {}
-    outputs = {f"output {name}": column for name, column in settings["outputs"].items()}
-    return {**{name: settings.get(name) for name in SETTINGS}, "model": model.get("sha256"), **outputs}
+    settings, model = explanation.facts.settings, explanation.provenance.model
+    outputs = {f"output {name}": column for name, column in settings.outputs.items()}
+    comparable = {name: getattr(settings, name) for name in SETTINGS}
+    return {**comparable, "model": None if model is None else model.sha256, **outputs}

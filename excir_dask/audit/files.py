@@ -25,7 +25,7 @@ def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> 
     result.changes.to_parquet(folder / CHANGES, index=False)
     result.trend.to_parquet(folder / TREND, index=False)
     (folder / MANIFEST).unlink()
-    manifest = {**result.explanation.provenance, "audit": dict(result.about), "files": digests(folder)}
+    manifest = {**result.explanation.provenance.to_dict(), "audit": dict(result.about), "files": digests(folder)}
     (folder / MANIFEST).write_text(_json(manifest), encoding="utf-8")
     views.add_report(result, folder / REPORT, None)
 

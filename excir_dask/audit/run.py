@@ -213,9 +213,9 @@ def grouped(now: Explanation, given: Groups) -> tuple[Explanation, Groups]:
 def notes(now: Explanation, was: Explanation | None) -> list[str]:
     """What a reader of the result must know, whatever was found."""
     runs = {"the window": now} if was is None else {"the window": now, "the baseline": was}
-    counts = {name: int(run.facts["rows"]["row_groups"]) for name, run in runs.items()}
+    counts = {name: run.facts.rows.row_groups for name, run in runs.items()}
     few = {name: count for name, count in counts.items() if count < FEW_ROW_GROUPS}
-    return [*now.provenance["lake"].get("remarks", ()), *([words.few_row_groups(few)] if few else [])]
+    return [*now.provenance.lake.remarks, *([words.few_row_groups(few)] if few else [])]
 
 
 def check_window(config: Config, target: Target) -> None:
@@ -236,7 +236,7 @@ def _terms(config: Config, was: Explanation | None) -> dict[str, Any]:
         "k": config.k,
         "false_alarm": config.false_alarm,
         "limits": described(config.checks),
-        "baseline_window": None if was is None else was.provenance.get("audit", {}).get("window"),
+        "baseline_window": None if was is None else (was.provenance.audit or {}).get("window"),
     }
 
 
@@ -254,7 +254,7 @@ def _about(
         "baseline": against,
         "status": "fail" if "fail" in severities else "warn" if "warn" in severities else "ok",
         "finished": finished.isoformat("T", "milliseconds"),
-        "rows": int(now.facts["rows"]["lake"]),
+        "rows": now.facts.rows.lake,
         "checks": len(checked),
     }
 

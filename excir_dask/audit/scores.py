@@ -42,7 +42,7 @@ def scores_of(explanation: Explanation, output: str, kind: str) -> pd.DataFrame:
     Groups have no rows of their own to count, so their ``n`` and ``missing`` are 0.
     """
     table = explanation.features[explanation.features["output"] == output]
-    row_groups = int(explanation.facts["rows"]["row_groups"])
+    row_groups = explanation.facts.rows.row_groups
     if kind == "features":
         errors, degrees = feature_errors(table, row_groups)
         found = table[["feature", "cir", "strength", "rank", "n", "missing"]].rename(columns={"feature": "name"})

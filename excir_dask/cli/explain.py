@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -26,6 +26,9 @@ from excir_dask.cli.options import (
 from excir_dask.cli.running import loudly, running
 from excir_dask.cli.types import Lake, Names, Output
 from excir_dask.errors import UsageError
+
+if TYPE_CHECKING:
+    from excir_dask.results.explanation import Explanation
 
 
 @click.command(cls=Command)
@@ -127,11 +130,12 @@ def _check_target(fraction: float | str) -> None:
             )
 
 
-def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
+def _summary(explanation: Explanation, top: int, out: str | None) -> dict[str, Any]:
     from excir_dask.render.text.explanation import with_intervals
 
+    facts = explanation.facts
     return {
-        "rows": explanation.facts["rows"],
+        "rows": facts.rows.to_dict(),
         "features": int(explanation.features["feature"].nunique()),
         "top": {
             output: with_intervals(explanation, output)
@@ -141,10 +145,10 @@ def _summary(explanation: Any, top: int, out: str | None) -> dict[str, Any]:
             for output in explanation.outputs["output"]
         },
         "groups": explanation.groups.drop(columns=["numerator", "denominator"]).to_dict("records"),
-        "left_out": sorted(explanation.facts["left_out"]),
-        "fraction": explanation.facts["settings"]["fraction"],
-        "auto": explanation.facts.get("auto"),
-        "seconds": explanation.provenance["seconds"],
-        "run_id": explanation.provenance["run_id"],
+        "left_out": sorted(facts.left_out),
+        "fraction": facts.settings.fraction,
+        "auto": None if facts.auto is None else facts.auto.to_dict(),
+        "seconds": explanation.provenance.seconds,
+        "run_id": explanation.provenance.run_id,
         "out": out,
     }

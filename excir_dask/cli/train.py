@@ -66,7 +66,7 @@ def train(
     with running(quiet, verbose, scheduler, performance_report, cluster=cluster) as how:
         training = run(lake, out=out, params=parameters, **given, **how)
     if as_json:
-        content = {**training.summary(), "run_id": training.provenance["run_id"], "out": out}
+        content = {**training.summary(), "run_id": training.provenance.run_id, "out": out}
         click.echo(json.dumps(content, allow_nan=False))
     else:
         click.echo(str(training))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from excir_dask.lake.sample import SAMPLINGS, Sample
 from excir_dask.pipeline.inputs import Inputs, resampled
 from excir_dask.pipeline.run import Attempt, Settings, attempt
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.metadata import AutoSampling, AutoStep
 
 FIRST = 0.05
 """share of the rows that the first step takes"""
@@ -91,7 +91,7 @@ def grow(
     if SAMPLINGS[by].whole_row_groups and inputs.snapshot is None:
         raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
     share = _first(inputs, by)
-    steps: list[dict[str, Any]] = []
+    steps: list[AutoStep] = []
     found: Attempt | None = None
     asked: Inputs | None = None
     while True:
@@ -113,26 +113,24 @@ def grow(
             if share == 1.0:
                 raise
             found = None
-            steps.append({"fraction": share, "rows": 0, "jaccard": 0.0, "probability": 0.0})
+            steps.append(AutoStep(fraction=share, rows=0, jaccard=0.0, probability=0.0))
             share *= EMPTY
             continue
-        bytes_read += found.explanation.provenance["bytes_read"]
-        k, step = _judge(found.explanation, goal)
-        steps.append({"fraction": share, "rows": found.explanation.facts["rows"]["used"], **step})
-        if share == 1.0 or step["probability"] >= goal.confidence:
+        bytes_read += found.explanation.provenance.bytes_read
+        k, jaccard, probability = _judge(found.explanation, goal)
+        used = found.explanation.facts.rows.used
+        steps.append(AutoStep(fraction=share, rows=used, jaccard=jaccard, probability=probability))
+        if share == 1.0 or probability >= goal.confidence:
             break
         share = _next(found.explanation, goal, share)
         if share > min(cached or 0.0, WORTHWHILE) and _reads_everything(asked):
             share = 1.0
-    auto = {"target_jaccard": goal.jaccard, "confidence": goal.confidence, "k": k, "steps": steps}
+    auto = AutoSampling(target_jaccard=goal.jaccard, confidence=goal.confidence, k=k, steps=tuple(steps))
+    seconds = round(time.perf_counter() - began, 3)
     return replace(
         found.explanation,
-        facts={**found.explanation.facts, "auto": auto},
-        provenance={
-            **found.explanation.provenance,
-            "bytes_read": bytes_read,
-            "seconds": round(time.perf_counter() - began, 3),
-        },
+        facts=replace(found.explanation.facts, auto=auto),
+        provenance=replace(found.explanation.provenance, bytes_read=bytes_read, seconds=seconds),
     )
 
 
@@ -177,21 +175,22 @@ def _cache_fraction(inputs: Inputs) -> float | None:
 
 def _judge(
     explanation: Explanation, goal: Goal, share: float | None = None, draws: int = DRAWS
-) -> tuple[int, dict[str, float]]:
-    """The size of the top, and the least sure output; ``share`` asks what a larger sample would probably say."""
+) -> tuple[int, float, float]:
+    """Size of the top, and Jaccard and probability of the least sure output.
+
+    ``share`` asks what a larger sample would probably say.
+    """
     outputs = explanation.outputs["output"]
     found = [explanation.stability(goal.k, goal.jaccard, output, share, draws) for output in outputs]
     # of row groups that are unlike all that were read nothing is known
-    blind = bool(explanation.facts["unlike"])
-    return found[0].k, {
-        "jaccard": round(min(each.jaccard for each in found), 6),
-        "probability": 0.0 if blind else round(min(each.probability for each in found), 6),
-    }
+    blind = bool(explanation.facts.out_of_range)
+    jaccard, probability = (min(each.jaccard for each in found), min(each.probability for each in found))
+    return found[0].k, round(jaccard, 6), 0.0 if blind else round(probability, 6)
 
 
 def _next(explanation: Explanation, goal: Goal, share: float) -> float:
     """About the smallest larger share that will probably do; all rows if that is not much less."""
-    if explanation.facts["unlike"]:
+    if explanation.facts.out_of_range:
         return 4.0 * share
     low, high = 2.0 * share, LARGEST
     if low > high or not _will_do(explanation, goal, high):
@@ -204,4 +203,4 @@ def _next(explanation: Explanation, goal: Goal, share: float) -> float:
 
 
 def _will_do(explanation: Explanation, goal: Goal, share: float) -> bool:
-    return _judge(explanation, goal, share, ROUGH_DRAWS)[1]["probability"] >= goal.confidence
+    return _judge(explanation, goal, share, ROUGH_DRAWS)[2] >= goal.confidence

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.graph.measure import Measurement
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import ColumnStats
+from excir_dask.lake.snapshot import Snapshot
 from excir_dask.pipeline.inputs import Inputs, Outputs
+from excir_dask.results.metadata import (
+    Facts,
+    LakeSource,
+    ModelSettings,
+    ModelSource,
+    Provenance,
+    RowCounts,
+    RunSettings,
+)
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:
@@ -40,41 +50,37 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, cen
 def facts(
     inputs: Inputs,
     measured: Measurement,
-    still: list[str],
-    unlike: list[str],
+    constant: Sequence[str],
+    out_of_range: Sequence[str],
     names: Sequence[str],
     **settings: Any,
-) -> dict[str, Any]:
-    """What must be the same when the run is repeated.
-
-    ``still`` are features that vary in no row of the lake, ``unlike`` outputs and weights of which row groups outside
-    the sample reach far beyond those inside.
-    """
+) -> Facts:
+    """What must be the same when the run is repeated; ``settings`` are further fields of :class:`RunSettings`."""
     model, selection = inputs.outputs.model, inputs.plan.selection
     columns = inputs.outputs.columns.columns or [None] * len(names)
     reason = f"text with more than {MOST_VALUES:,} different values, too many to be categories"
-    return {
-        "settings": {
-            "outputs": dict(zip(names, columns, strict=True)),
-            "model": None if model is None else {"kind": model.kind, "predict_type": model.predict_type},
+    return Facts(
+        settings=RunSettings(
+            outputs=dict(zip(names, columns, strict=True)),
+            model=None if model is None else ModelSettings(kind=model.kind, predict_type=model.predict_type),
             **settings,
-        },
-        "rows": {
-            "lake": measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
-            "sampled": measured.rows.sampled,
-            "without_output": measured.rows.without_output,
-            "without_weight": measured.rows.without_weight,
-            "used": measured.rows.used,
-            "row_groups": measured.row_groups,
-        },
-        "still": still,
-        "unlike": unlike,
-        "left_out": {**selection.left_out, **dict.fromkeys(measured.too_many, reason)},
-        "converted": selection.converted,
-    }
+        ),
+        rows=RowCounts(
+            lake=measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
+            sampled=measured.rows.sampled,
+            without_output=measured.rows.without_output,
+            without_weight=measured.rows.without_weight,
+            used=measured.rows.used,
+            row_groups=measured.row_groups,
+        ),
+        constant=tuple(constant),
+        out_of_range=tuple(out_of_range),
+        left_out={**selection.left_out, **dict.fromkeys(measured.too_many, reason)},
+        converted=selection.converted,
+    )
 
 
-def provenance(inputs: Inputs, measured: Measurement, began: float) -> dict[str, Any]:
+def provenance(inputs: Inputs, measured: Measurement, began: float) -> Provenance:
     """What may differ between two runs with the same result; ``began`` is a time of the performance counter."""
     model = inputs.outputs.model
     packages = [
@@ -85,42 +91,48 @@ def provenance(inputs: Inputs, measured: Measurement, began: float) -> dict[str,
         "crick",
         *(["xgboost"] if model and model.kind == "xgboost" else []),
     ]
-    return {
-        "lake": _source(inputs),
-        "model": None
+    return Provenance(
+        lake=_source(inputs),
+        model=None
         if model is None
-        else {
-            "kind": model.kind,
-            "sha256": model.sha256,
-            "predict_type": model.predict_type,
-            "columns": list(inputs.plan.selection.model_columns),
-            **dict(model.details),
-        },
-        "slices": sum(1 for _ in inputs.plan.slices()),
-        "budget": inputs.plan.budget,
-        "bytes_read": measured.bytes_read,
-        "resumed_states": measured.resumed_states,
-        "seconds": round(time.perf_counter() - began, 3),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
+        else ModelSource(
+            kind=model.kind,
+            sha256=model.sha256,
+            predict_type=model.predict_type,
+            columns=tuple(inputs.plan.selection.model_columns),
+            extra=dict(model.details),
+        ),
+        slices=sum(1 for _ in inputs.plan.slices()),
+        budget=inputs.plan.budget,
+        bytes_read=measured.bytes_read,
+        resumed_states=measured.resumed_states,
+        seconds=round(time.perf_counter() - began, 3),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
             "excir-dask": __version__,
             "python": platform.python_version(),
             **{name: version(name) for name in packages},
         },
-    }
+    )
 
 
-def _source(inputs: Inputs) -> dict[str, Any]:
-    snapshot = inputs.snapshot
-    if snapshot is None:
-        return {"name": f"{type(inputs.lake).__module__.split('.')[0]} DataFrame"}
-    return {
-        "name": snapshot.location.name,
-        "files": len(snapshot.files),
-        "rows": snapshot.rows,
-        "bytes": snapshot.size,
-        "fingerprint": snapshot.fingerprint,
-        "remarks": list(snapshot.location.remarks),
-        "page_checksums": snapshot.checksums,
-        **({} if snapshot.location.table is None else snapshot.location.table.source),
-    }
+def _source(inputs: Inputs) -> LakeSource:
+    if inputs.snapshot is None:
+        return LakeSource(name=f"{type(inputs.lake).__module__.split('.')[0]} DataFrame")
+    return lake_source(inputs.snapshot)
+
+
+def lake_source(snapshot: Snapshot) -> LakeSource:
+    """What the manifest says about the files of a lake."""
+    table = snapshot.location.table
+    return LakeSource(
+        name=snapshot.location.name,
+        files=len(snapshot.files),
+        rows=snapshot.rows,
+        bytes=snapshot.size,
+        fingerprint=snapshot.fingerprint,
+        remarks=tuple(snapshot.location.remarks),
+        page_checksums=snapshot.checksums,
+        table=None if table is None else table.kind,
+        version=None if table is None else table.version,
+    )

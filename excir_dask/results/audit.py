@@ -45,14 +45,11 @@ class AuditResult:
 
         source = Path(folder)
         explanation = Explanation.load(source)
-        provenance = dict(explanation.provenance)
-        about = provenance.pop("audit", None)
+        about = explanation.provenance.audit
         if about is None:
             raise LakeError(f"{source} is not the folder of an audit's run (its manifest.json does not speak of one)")
         return cls(
-            explanation=Explanation(
-                explanation.features, explanation.groups, explanation.outputs, explanation.facts, provenance
-            ),
+            explanation=explanation,
             about=about,
             found=json.loads((source / VIOLATIONS).read_text(encoding="utf-8")),
             changes=pd.read_parquet(source / CHANGES),

@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
+from excir_dask.results.metadata import Facts, Provenance
 from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
 from excir_dask.results.tables import group_table, lake_errors, records
 
@@ -46,17 +47,18 @@ class Explanation:
         cancel or their scales differ more than tenfold.
     outputs : DataFrame
         A row per output: its centre, quartiles and rows.
-    facts : dict
-        Settings, row counts and the columns left out: everything that must be the same when the run is repeated.
-    provenance : dict
+    facts : Facts
+        Settings, row counts and the columns left out: everything that must be the same when the run is repeated, such
+        as ``facts.rows.used``.
+    provenance : Provenance
         Times, versions and fingerprints: what may differ between two runs with the same result.
     """
 
     features: pd.DataFrame
     groups: pd.DataFrame
     outputs: pd.DataFrame
-    facts: dict[str, Any]
-    provenance: dict[str, Any]
+    facts: Facts
+    provenance: Provenance
 
     def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
         """The ``k`` best ranked features of an output (the first one by default)."""
@@ -82,7 +84,7 @@ class Explanation:
         table = self.features[["output", "feature", "cir"]].copy()
         errors, n_eff = lake_errors(self.features, self.facts)
         low, high = intervals(table["cir"].to_numpy(), errors, n_eff, level)
-        by_groups = SAMPLINGS[self.facts["settings"]["sampling"]].whole_row_groups
+        by_groups = SAMPLINGS[self.facts.settings.sampling].whole_row_groups
         return table.assign(low=low, high=high, by=self.features["stderr_by"] if by_groups else "rows")
 
     def stability(
@@ -109,16 +111,16 @@ class Explanation:
         """
         from excir_dask.kernels.uncertainty import smaller_errors, stability
 
-        table, rows = self.of(output), self.facts["rows"]
+        table, rows = self.of(output), self.facts.rows
         if k < 1 or not 0.0 < target <= 1.0:
             raise UsageError(f"k is {k} and target is {target}; k is at least 1, target above 0 and at most 1")
         errors, n_eff = lake_errors(table, self.facts)
-        share = rows["sampled"] / rows["lake"]
+        share = rows.sampled / rows.lake
         if fraction is not None:
             if not share <= fraction <= 1.0:
                 raise UsageError(f"fraction is {fraction}; it must be between the sample's share, {share:g}, and 1")
             errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
-        ranks, rank_by = table["rank"].to_numpy(), self.facts["settings"]["rank_by"]
+        ranks, rank_by = table["rank"].to_numpy(), self.facts.settings.rank_by
         return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, rank_by, draws)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
@@ -129,7 +131,7 @@ class Explanation:
         groups : mapping name -> feature names
             Groups may overlap.
         """
-        table = group_table(self.features, groups, self.facts["settings"]["rank_by"])
+        table = group_table(self.features, groups, self.facts.settings.rank_by)
         return replace(self, groups=table)
 
     def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
@@ -190,9 +192,9 @@ class Explanation:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
-            if len(self.groups) or self.facts["settings"].get("group_correlated") is not None:
+            if len(self.groups) or self.facts.settings.group_correlated is not None:
                 write_groups(_named_groups(self.groups), made / "groups.yaml", GROUPS_NOTE)
-            manifest = {**self.provenance, "files": digests(made)}
+            manifest = {**self.provenance.to_dict(), "files": digests(made)}
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
             # not in the manifest: it can be made again from the others, and may be taken away
             views.add_report(self, made / REPORT, report)
@@ -216,8 +218,8 @@ class Explanation:
             features=pd.read_parquet(source / "features.parquet"),
             groups=groups,
             outputs=pd.DataFrame(content["outputs"]),
-            facts=content["facts"],
-            provenance=manifest,
+            facts=Facts.from_dict(content["facts"], str(source / "explanation.json"), "facts"),
+            provenance=Provenance.from_dict(manifest, str(source / "manifest.json")),
         )
 
     def to_json(self) -> str:
@@ -225,7 +227,7 @@ class Explanation:
         content = {
             "format": FORMAT,
             "version": VERSION,
-            "facts": self.facts,
+            "facts": self.facts.to_dict(),
             "outputs": records(self.outputs),
             "features": records(self.features),
             "groups": records(self.groups),

@@ -14,6 +14,7 @@ from excir_dask.kernels.groups import GroupScore, score_group
 from excir_dask.kernels.scores import LOW_SUPPORT, WIDE_BOUND, Scores, ranks
 from excir_dask.kernels.sums import Sums
 from excir_dask.lake.sample import SAMPLINGS
+from excir_dask.results.metadata import Facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def feature_table(
     return pd.concat(tables, ignore_index=True)
 
 
-def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def lake_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Standard errors of a sample's scores as estimates of what all rows give, and the effective numbers behind them.
 
     Rows that are drawn one by one are independent whatever the rows are like; of whole row groups the spread decides.
@@ -92,14 +93,14 @@ def lake_errors(features: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[NDArr
     quite different ones), a centre that jumps from one value to another when a few rows more or less are drawn, and a
     column or output that does not vary, of which nothing is known.
     """
-    rows, by_groups = facts["rows"], SAMPLINGS[facts["settings"]["sampling"]].whole_row_groups
-    left = max(1.0 - rows["sampled"] / rows["lake"], 0.0) if rows["lake"] else 0.0
+    rows, by_groups = facts.rows, SAMPLINGS[facts.settings.sampling].whole_row_groups
+    left = max(1.0 - rows.sampled / rows.lake, 0.0) if rows.lake else 0.0
     n_eff = features["n_eff"].to_numpy()
     errors = careful_errors(features, "stderr" if by_groups else "stderr_rows")
-    still = features["feature"].isin(facts["still"]).to_numpy()
-    errors = np.where(still, 0.0, np.where(n_eff > 0, errors, UNKNOWN))
+    constant = features["feature"].isin(facts.constant).to_numpy()
+    errors = np.where(constant, 0.0, np.where(n_eff > 0, errors, UNKNOWN))
     if by_groups:
-        n_eff = np.minimum(n_eff, float(rows["row_groups"]))
+        n_eff = np.minimum(n_eff, float(rows.row_groups))
     return errors * np.sqrt(left), n_eff
 
 

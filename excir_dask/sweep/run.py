@@ -18,6 +18,7 @@ from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
 from excir_dask.pipeline.run_id import lake_fingerprint, make_id, saved_id, say_done
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.metadata import LakeSource
 from excir_dask.results.storage import check_target
 from excir_dask.results.sweep import Sweep
 from excir_dask.sweep.summary import choose, front_of, summarise
@@ -153,10 +154,10 @@ def sweep(
             "k": k,
             "target_jaccard": target_jaccard,
             "retrain": None if retrain is None else {name: _plain(value) for name, value in retrain.items()},
-            "explain": {name: value for name, value in full.facts["settings"].items() if name not in OWN},
-            "lake": full.provenance["lake"],
-            "rows": full.facts["rows"]["used"],
-            "versions": full.provenance["versions"],
+            "explain": {name: value for name, value in full.facts.settings.to_dict().items() if name not in OWN},
+            "lake": full.provenance.lake.to_dict(),
+            "rows": full.facts.rows.used,
+            "versions": dict(full.provenance.versions),
             "run_id": run_id,
         },
     )
@@ -191,16 +192,16 @@ def _runs(
 
     All runs see the same rows: the table's version of the first one, and no other files.
     """
-    first: Mapping[str, Any] | None = None
+    first: LakeSource | None = None
     order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
     order += [(fraction, seed) for seed in seeds for fraction in fractions if fraction < 1.0]
     for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
         if progress or (progress is None and sys.stderr.isatty()):
             what = f"run {place} of {len(order)}" if place else "warm-up"
             print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
-        pinned = {} if first is None or "version" not in first else {"table_version": first["version"]}
+        pinned = {} if first is None or first.version is None else {"table_version": first.version}
         run = _run(lake, fraction, seed, retrain, {**options, **pinned, "progress": progress})
-        first = _same_files(first, run.explanation.provenance["lake"])
+        first = _same_files(first, run.explanation.provenance.lake)
         if place:
             yield run
 
@@ -218,15 +219,15 @@ def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | Non
     began = time.perf_counter()
     explanation = explain(lake, fraction=fraction, seed=seed, **options)
     if retrain is not None:
-        _same_files(training.provenance["lake"], explanation.provenance["lake"])
+        _same_files(training.provenance.lake, explanation.provenance.lake)
     return Run(fraction, seed, explanation, time.perf_counter() - began, train_seconds)
 
 
-def _same_files(first: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    if first is not None and first.get("fingerprint") != now.get("fingerprint"):
+def _same_files(first: LakeSource | None, now: LakeSource) -> LakeSource:
+    if first is not None and first.fingerprint != now.fingerprint:
         raise LakeChangedError(
-            f"{now['name']} had {first['files']:,} files with {first['rows']:,} rows when the sweep began, and has "
-            f"other ones now ({now['files']:,} with {now['rows']:,} rows), so that runs cannot be compared; run again"
+            f"{now.name} had {first.files:,} files with {first.rows:,} rows when the sweep began, and has "
+            f"other ones now ({now.files:,} with {now.rows:,} rows), so that runs cannot be compared; run again"
         )
     return now if first is None else first
 
@@ -236,7 +237,7 @@ def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:
     import pandas as pd
 
     explanation = run.explanation
-    if explanation.facts["settings"]["group_correlated"] is not None:
+    if explanation.facts.settings.group_correlated is not None:
         first = reference.groups.drop_duplicates("group")
         explanation = explanation.regroup(dict(zip(first["group"], first["members"], strict=True)))
     table = compare(reference, explanation, k).table
@@ -244,8 +245,8 @@ def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:
     cost = {
         "fraction": [run.fraction] * size,
         "seed": [run.seed] * size,
-        "rows": [explanation.facts["rows"]["used"]] * size,
-        "bytes": pd.array([explanation.provenance.get("bytes_read")] * size, dtype="Int64"),
+        "rows": [explanation.facts.rows.used] * size,
+        "bytes": pd.array([explanation.provenance.bytes_read] * size, dtype="Int64"),
         "seconds": [run.seconds] * size,
         "train_seconds": pd.Series([run.train_seconds] * size, dtype="float64"),
     }

@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import ModelError, UsageError
+from excir_dask.results.metadata import LakeSource
+from excir_dask.results.record import Record
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -18,6 +21,21 @@ if TYPE_CHECKING:
 FORMAT = "excir-training"
 VERSION = 1
 SUFFIXES = (".ubj", ".json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProvenance(Record):
+    """Where a model came from."""
+
+    lake: LakeSource
+    workers: int
+    partitions: int
+    finished: str
+    """date and time in UTC, ISO 8601"""
+    versions: Mapping[str, str]
+    """package -> version"""
+    run_id: str | None = None
+    """the same for the same options and files"""
 
 
 @dataclass(frozen=True)
@@ -48,8 +66,8 @@ class Training:
     """the other arguments that decide about the model"""
     left_out: dict[str, str]
     """columns that nobody asked for and that are not numbers -> reason"""
-    provenance: dict[str, Any]
-    """lake, workers, versions and time: what may differ between two runs with the same model"""
+    provenance: TrainingProvenance
+    """what may differ between two runs with the same model"""
     seconds: float
     path: Path | None = None
     """where it was saved"""
@@ -108,6 +126,7 @@ class Training:
             "file": target.name,
             "sha256": hashlib.sha256(content).hexdigest(),
             **{name: value for name, value in asdict(self).items() if name not in ("model", "path")},
+            "provenance": self.provenance.to_dict(),
         }
         target.parent.mkdir(parents=True, exist_ok=True)
         _write(sidecar(target), (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
@@ -131,7 +150,8 @@ class Training:
             model = bytes(xgboost.Booster(model_file=bytearray(content)).save_raw("ubj"))
         known = {each.name: about[each.name] for each in fields(cls) if each.name in about}
         lists = {name: tuple(known[name]) for name in ("features", "classes")}
-        return cls(**{**known, **lists, "model": model, "path": target})
+        made = TrainingProvenance.from_dict(about["provenance"], str(sidecar(target)), "provenance")
+        return cls(**{**known, **lists, "provenance": made, "model": model, "path": target})
 
 
 def sidecar(model: Path) -> Path:

@@ -26,11 +26,12 @@ from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
 from excir_dask.pipeline.inputs import parse_bytes
+from excir_dask.pipeline.metadata import lake_source
 from excir_dask.pipeline.run_id import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
-from excir_dask.training.result import Training, check_target, sidecar
+from excir_dask.training.result import Training, TrainingProvenance, check_target, sidecar
 from excir_dask.training.rows import VALUE, Counts, Recipe, Shape
 from excir_dask.training.watch import Worker, workers_of
 from excir_dask.version import __version__
@@ -198,7 +199,7 @@ def train(
         params=full,
         settings=settings,
         left_out=selection.left_out,
-        provenance={**_provenance(snapshot, workers, spans), "run_id": run},
+        provenance=_provenance(snapshot, workers, spans, run),
         seconds=round(time.perf_counter() - began, 3),
     )
     if out is None:
@@ -296,24 +297,16 @@ def _cut(boosted: Boosted, stopping: bool) -> tuple[Any, str, int, float]:
     return boosted.booster[: best + 1], metric, best, values[best]
 
 
-def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "lake": {
-            "name": snapshot.location.name,
-            "files": len(snapshot.files),
-            "rows": snapshot.rows,
-            "bytes": snapshot.size,
-            "fingerprint": snapshot.fingerprint,
-            "remarks": list(snapshot.location.remarks),
-            "page_checksums": snapshot.checksums,
-            **({} if snapshot.location.table is None else snapshot.location.table.source),
-        },
-        "workers": len(workers),
-        "partitions": len(spans),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
+def _provenance(snapshot: Snapshot, workers: Sequence[Worker], spans: Sequence[Any], run: str) -> TrainingProvenance:
+    return TrainingProvenance(
+        lake=lake_source(snapshot),
+        workers=len(workers),
+        partitions=len(spans),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
             "excir-dask": __version__,
             "python": platform.python_version(),
             **{name: version(name) for name in ("dask", "pyarrow", "numpy", "xgboost")},
         },
-    }
+        run_id=run,
+    )

@@ -24,7 +24,7 @@ def explain_lake() -> str:
         if error.exit_code == TRY_AGAIN:
             raise
         raise AirflowFailException(str(error)) from error  # another try would say the same
-    return explanation.provenance["run_id"]
+    return explanation.provenance.run_id
 
 
 with DAG(

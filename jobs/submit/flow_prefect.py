@@ -23,7 +23,7 @@ def worth_another_try(task, run, state) -> bool:
 def explain_lake(lake: str, output: str, out: str, scheduler: str | None = None) -> str:
     """Returns the run id; asked again for the same files, it computes nothing."""
     explanation = explain(lake, output=output, features=["!label"], out=out, overwrite=True, scheduler=scheduler)
-    return explanation.provenance["run_id"]
+    return explanation.provenance.run_id
 
 
 @flow(name="excir-explain")

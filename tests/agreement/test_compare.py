@@ -167,7 +167,7 @@ def test_other_things_than_explanations_are_an_error(full, tmp_path):
 
 def test_settings_that_differ_are_said(full, light):
     found = compare(full, light)
-    assert found.settings == {"fraction": (1.0, 0.3), "rows": (600, light.facts["rows"]["used"]), "seed": (0, 4)}
+    assert found.settings == {"fraction": (1.0, 0.3), "rows": (600, light.facts.rows.used), "seed": (0, 4)}
     other = run(frame(), {"y": "z"}, centering="median", rank_by="cir", weights=None)
     found = compare(full, other)
     assert found.settings == {

@@ -49,7 +49,7 @@ def test_a_file_says_what_the_command_line_can_say(run, lake, tmp_path):
     saved = Explanation.load(tmp_path / "file")
     assert sorted(saved.features["feature"]) == ["a,b", "rpm", "speed"]
     assert saved.groups["members"].tolist() == [["rpm", "a,b"]]
-    assert saved.facts["settings"]["rank_by"] == "cir"
+    assert saved.facts.settings.rank_by == "cir"
 
 
 def test_what_is_typed_and_what_is_written_are_the_same_run(run, lake, tmp_path):
@@ -175,6 +175,6 @@ def test_home_may_be_written_short_where_no_shell_sees_it(lake, tmp_path, monkey
         done = CliRunner().invoke(excir, ["explain", "--config", str(config), *more])
         assert done.exit_code == 0, done.output
         assert (tmp_path / name / "explanation.json").exists()
-    assert explain(lake, output="pred", out="~/called").provenance["run_id"]
+    assert explain(lake, output="pred", out="~/called").provenance.run_id
     assert (tmp_path / "called" / "explanation.json").exists()
     assert CliRunner().invoke(excir, ["compare", "~/typed", "~/called"]).exit_code == 0

@@ -120,7 +120,7 @@ def test_a_sweep_trains_and_explains_on_one_cluster(tmp_path, caplog):
     assert sum(record.getMessage().startswith("dashboard") for record in caplog.records) == 1
     assert list(found.summary["fraction"]) == [0.5, 1.0]
     with caplog.at_level("INFO", "excir_dask"):
-        assert train(lake, cluster=file, **learning).provenance["workers"] == 2
+        assert train(lake, cluster=file, **learning).provenance.workers == 2
 
 
 def test_settings_of_a_file_end_with_it(tmp_path):

@@ -50,17 +50,17 @@ def test_a_run_takes_up_the_states_that_it_finds(lake, tmp_path, centering):
     reference = explain(lake, **options)
     first = explain(lake, **options, checkpoint=tmp_path)
     assert first.to_json() == reference.to_json()
-    assert first.provenance["resumed_states"] == 0
+    assert first.provenance.resumed_states == 0
     everything = states(tmp_path)
     for path in everything[::2]:
         path.unlink()
     again = explain(lake, **options, checkpoint=tmp_path)
     assert again.to_json() == reference.to_json()
-    assert again.provenance["resumed_states"] == len(everything) // 2
-    assert 0 < again.provenance["bytes_read"] < 0.7 * first.provenance["bytes_read"]
+    assert again.provenance.resumed_states == len(everything) // 2
+    assert 0 < again.provenance.bytes_read < 0.7 * first.provenance.bytes_read
     third = explain(lake, **options, checkpoint=tmp_path)
     assert third.to_json() == reference.to_json()
-    assert third.provenance["bytes_read"] == 0
+    assert third.provenance.bytes_read == 0
 
 
 def test_what_a_model_said_is_kept_too(lake, tmp_path):
@@ -81,7 +81,7 @@ def test_growing_samples_resume(lake, tmp_path):
     assert explain(lake, **options, checkpoint=tmp_path).to_json() == reference.to_json()
     again = explain(lake, **options, checkpoint=tmp_path)
     assert again.to_json() == reference.to_json()
-    assert again.provenance["bytes_read"] == 0
+    assert again.provenance.bytes_read == 0
 
 
 def test_states_go_once_the_result_is_saved_and_when_it_is_forced(lake, tmp_path):
@@ -89,9 +89,9 @@ def test_states_go_once_the_result_is_saved_and_when_it_is_forced(lake, tmp_path
     first = explain(lake, **options)
     assert len(states(tmp_path / "states")) > 3
     forced = explain(lake, **options, force=True)
-    assert forced.provenance["bytes_read"] == first.provenance["bytes_read"]
+    assert forced.provenance.bytes_read == first.provenance.bytes_read
     saved = explain(lake, **options, out=tmp_path / "out")
-    assert saved.provenance["bytes_read"] == 0
+    assert saved.provenance.bytes_read == 0
     assert list((tmp_path / "states").iterdir()) == []
 
 
@@ -112,7 +112,7 @@ def test_files_of_others_stay_when_the_states_go(lake, tmp_path):
 def test_another_run_does_not_find_the_states(lake, tmp_path, change):
     explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
     other = explain(lake, **{"output": "pred", "budget": "1MiB", "checkpoint": tmp_path, **change})
-    assert other.provenance["resumed_states"] == 0
+    assert other.provenance.resumed_states == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"centering": "trimmed"}, {"group_correlated": 0.9}, {"model": True}])
@@ -127,7 +127,7 @@ def test_a_row_group_that_was_streamed_resumes_to_the_same_bytes(tmp_path, optio
     reference = explain(lake, **options, checkpoint=tmp_path / "states")
     again = explain(lake, **options, checkpoint=tmp_path / "states")
     assert again.to_json() == reference.to_json() == explain(lake, **options).to_json()
-    assert again.provenance["bytes_read"] == 0
+    assert again.provenance.bytes_read == 0
 
 
 def cut_off(content: bytes) -> bytes:
@@ -171,7 +171,7 @@ def test_a_state_that_cannot_be_used_is_computed_again_with_a_note(lake, tmp_pat
     assert len(damaged) >= 24
     again = explain(lake, output="pred", budget="1MiB", checkpoint=tmp_path)
     assert again.to_json() == first.to_json()
-    assert again.provenance["bytes_read"] == first.provenance["bytes_read"]
+    assert again.provenance.bytes_read == first.provenance.bytes_read
     notes = [record.getMessage() for record in caplog.records if "computed again" in record.getMessage()]
     assert all(sum(path.name in note for note in notes) == 1 for path in damaged)
 
@@ -241,9 +241,9 @@ def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path
     assert f"going on from {len(finished)} states" in done.stderr
     again = Explanation.load(tmp_path / "out")
     assert (tmp_path / "out" / "explanation.json").read_text() == reference.to_json()
-    assert again.provenance["resumed_states"] == len(finished)
+    assert again.provenance.resumed_states == len(finished)
     assert spared > 0
-    assert again.provenance["bytes_read"] == reference.provenance["bytes_read"] - spared, "no finished slice is read"
+    assert again.provenance.bytes_read == reference.provenance.bytes_read - spared, "no finished slice is read"
 
 
 def bytes_read(state: Path) -> int:

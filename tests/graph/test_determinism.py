@@ -89,7 +89,7 @@ def test_errors_come_back_from_the_cluster_as_they_were(lake, tmp_path):
         with pytest.raises(DataError, match="'w' \\(weights\\) has negative values"):
             explain(bad, output="y", weights="w", scheduler=client)
         # the cluster goes on working after it
-        assert explain(lake, scheduler=client, **OPTIONS).facts["rows"]["lake"] == 60_000
+        assert explain(lake, scheduler=client, **OPTIONS).facts.rows.lake == 60_000
 
 
 def test_an_unreachable_scheduler_is_an_error_that_says_what_to_do(lake):

@@ -38,7 +38,7 @@ def explained_by_one_worker(
     with dask_processes(1, *options, log=log) as address, Client(address, set_as_default=False) as client:
         before = set(client.scheduler_info()["workers"])
         explanation = explain(str(lake), scheduler=client, **options_of_explain)
-        assert explanation.facts["rows"]["used"] == ROWS
+        assert explanation.facts.rows.used == ROWS
 
         def peak_memory() -> int:  # in here, because the worker cannot import this file
             with open("/proc/self/status") as status:

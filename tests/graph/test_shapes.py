@@ -57,8 +57,8 @@ def test_ten_thousand_columns_are_explained(wide):
 def test_thousands_of_files_are_explained(many):
     explanation = explain(many, output="y")
     check_top(explanation, ["c03", "c04"])
-    assert explanation.facts["rows"]["used"] == 3_000_000
-    assert explanation.provenance["slices"] < 100
+    assert explanation.facts.rows.used == 3_000_000
+    assert explanation.provenance.slices < 100
 
 
 @pytest.mark.cluster
@@ -68,7 +68,7 @@ def test_graphs_stay_small_enough_to_send(shape, request, recwarn):
 
     with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
         explanation = explain(request.getfixturevalue(shape), output="y", scheduler=client)
-    assert explanation.facts["rows"]["used"] > 0
+    assert explanation.facts.rows.used > 0
     large = [str(w.message) for w in recwarn if "large graph" in str(w.message).lower()]
     assert not large
 

@@ -93,7 +93,7 @@ def test_a_damaged_column_that_is_not_read_does_not_matter(damaged):
 
 def test_without_verification_damaged_pages_are_read_as_they_are(damaged):
     assert set(cir(damaged, verify_checksums=False)) == {"a", "b"}
-    assert explain(str(damaged), output="pred", verify_checksums=False).provenance["lake"]["page_checksums"] == {
+    assert explain(str(damaged), output="pred", verify_checksums=False).provenance.lake.page_checksums == {
         "verified": False,
         "files_looked_at": 3,
         "files_without": 0,
@@ -104,7 +104,7 @@ def test_verification_changes_neither_the_result_nor_the_run_id(lake):
     results = [explain(str(lake), output="pred", verify_checksums=verify) for verify in (True, False)]
     assert results[0].features.equals(results[1].features)
     ids = {run_id(str(lake), output="pred", verify_checksums=verify) for verify in (True, False)}
-    assert ids == {results[0].provenance["run_id"]} == {results[1].provenance["run_id"]}
+    assert ids == {results[0].provenance.run_id} == {results[1].provenance.run_id}
 
 
 def test_the_command_ends_with_3_and_one_line_and_can_be_told_to_read_on(damaged, tmp_path):
@@ -127,7 +127,7 @@ def test_the_command_ends_with_3_and_one_line_and_can_be_told_to_read_on(damaged
 def test_files_without_checksums_are_counted_by_their_first_page(lake, pages, checksum):
     write(lake / "b.parquet", numbers(20_000), write_page_checksum=checksum, **pages)  # larger than what a footer takes
     counted = {"files_looked_at": 3, "files_without": 2 if checksum else 3}
-    assert explain(str(lake), output="pred").provenance["lake"]["page_checksums"] == {"verified": True, **counted}
+    assert explain(str(lake), output="pred").provenance.lake.page_checksums == {"verified": True, **counted}
     assert survey(str(lake)).page_checksums == counted
     assert f"checksums in {int(checksum)} of 3 files" in str(survey(str(lake)))
 

@@ -47,14 +47,14 @@ def test_deleted_and_updated_rows_give_the_scores_of_the_current_rows(table):
     assert len(frame) < 120
     assert len(list(table.glob("*.parquet"))) > len(DeltaTable(table).file_uris())
     same(table, frame)
-    assert explain(table, output="pred").facts["rows"]["lake"] == len(frame)
+    assert explain(table, output="pred").facts.rows.lake == len(frame)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_a_version_is_what_was_current_then(table, version):
     same(table, current(table, version), table_version=version)
-    lake = explain(table, output="pred", table_version=version).provenance["lake"]
-    assert (lake["table"], lake["version"]) == ("Delta Lake", version)
+    lake = explain(table, output="pred", table_version=version).provenance.lake
+    assert (lake.table, lake.version) == ("Delta Lake", version)
 
 
 def test_versions_have_fingerprints_of_their_own(table):
@@ -219,8 +219,8 @@ def vectored(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, pd.D
 def test_rows_of_deletion_vectors_do_not_count(vectored):
     path, frame = vectored
     same(path, frame)
-    counts = explain(path, output="pred").facts["rows"]
-    assert counts["lake"] == counts["sampled"] == counts["used"] == len(frame)
+    counts = explain(path, output="pred").facts.rows
+    assert counts.lake == counts.sampled == counts.used == len(frame)
 
 
 def test_rows_of_deletion_vectors_are_not_shown_to_a_model(vectored, tmp_path):
@@ -243,10 +243,10 @@ def test_samples_of_a_table_leave_out_deleted_rows(vectored):
     shot = snapshot(path)
     assert shot.rows == len(frame)
     assert shot.files[0].live[1] == 0
-    half = explain(path, output="pred", fraction=0.5).facts["rows"]
-    assert 0 < half["sampled"] < len(frame)
-    groups = explain(path, output="pred", fraction=0.4, sampling="row-groups").facts["rows"]
-    assert groups["sampled"] in {int(n) for n in shot.files[0].live}
+    half = explain(path, output="pred", fraction=0.5).facts.rows
+    assert 0 < half.sampled < len(frame)
+    groups = explain(path, output="pred", fraction=0.4, sampling="row-groups").facts.rows
+    assert groups.sampled in {int(n) for n in shot.files[0].live}
 
 
 def test_a_table_in_a_store_is_read_with_the_stores_own_options(table, vectored):

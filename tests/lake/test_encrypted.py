@@ -37,7 +37,7 @@ def footer(path):
 def test_an_encrypted_column_that_nobody_asked_for_is_left_out_with_a_word(partly):
     result = explain(str(partly), output="pred")
     assert list(result.features["feature"]) == ["a"]
-    assert result.facts["left_out"] == {
+    assert result.facts.left_out == {
         "b": "encrypted in deep/a.parquet; write a copy that is not, or leave the column out"
     }
     assert "note: 1 column is encrypted and was left out: b" in text(result)

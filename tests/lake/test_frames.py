@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import dask.dataframe as dd
@@ -32,8 +33,7 @@ def test_a_pandas_frame_scores_like_the_same_data_as_parquet(tmp_path):
     write(tmp_path / "0.parquet", pa.Table.from_pandas(plain(), preserve_index=False))
     here, there = explain(plain(), output="pred"), explain(tmp_path, output="pred")
     pd.testing.assert_frame_equal(without_groups(here), without_groups(there))
-    there.facts["rows"]["row_groups"] = 0
-    assert here.facts == there.facts
+    assert here.facts == replace(there.facts, rows=replace(there.facts.rows, row_groups=0))
 
 
 @pytest.mark.parametrize("npartitions", [1, 4])
@@ -53,7 +53,7 @@ def test_a_weighted_frame_scores_like_the_same_data_as_parquet(tmp_path):
 
 def test_scores_of_a_frame_do_not_depend_on_slicing():
     frame = plain()
-    assert explain(frame, output="pred", budget=1000).provenance["slices"] == 4
+    assert explain(frame, output="pred", budget=1000).provenance.slices == 4
     for fraction in (1.0, 0.5):
         whole = explain(frame, output="pred", fraction=fraction)
         cut = explain(frame, output="pred", fraction=fraction, budget=1000)
@@ -106,7 +106,7 @@ def test_missing_booleans_are_missing(dtype):
 def test_rows_without_an_output_are_dropped_and_counted():
     frame = plain().astype({"pred": "Float64"})
     frame.loc[:3, "pred"] = pd.NA
-    assert explain(frame, output="pred").facts["rows"]["without_output"] == 4
+    assert explain(frame, output="pred").facts.rows.without_output == 4
 
 
 def test_long_doubles_are_numbers():
@@ -139,7 +139,7 @@ def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(kind
     values, reason = OTHER[kind]
     frame = plain().assign(x=values)
     result = explain(frame, output="pred")
-    assert "x" in result.facts["left_out"]
+    assert "x" in result.facts.left_out
     assert cir(frame) == cir(plain())
     with pytest.raises(SchemaError, match=rf"column 'x' \(features\).*{reason}"):
         cir(frame, features=["x"])

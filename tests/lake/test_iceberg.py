@@ -74,14 +74,14 @@ def test_deleted_and_overwritten_rows_give_the_scores_of_the_current_rows(table)
     assert frame["id"].is_unique
     assert len(list(folder(table).glob("data/*.parquet"))) > len(found(folder(table)))
     same(folder(table), frame)
-    assert explain(folder(table), output="pred").facts["rows"]["lake"] == len(frame)
+    assert explain(folder(table), output="pred").facts.rows.lake == len(frame)
 
 
 def test_a_snapshot_is_what_was_current_then(table):
     for shot in table.metadata.snapshots:
         same(folder(table), current(table, shot.snapshot_id), table_version=shot.snapshot_id)
-    lake = explain(folder(table), output="pred").provenance["lake"]
-    assert (lake["table"], lake["version"]) == ("Iceberg", table.current_snapshot().snapshot_id)
+    lake = explain(folder(table), output="pred").provenance.lake
+    assert (lake.table, lake.version) == ("Iceberg", table.current_snapshot().snapshot_id)
 
 
 def test_a_snapshot_that_is_not_there_is_wrong_usage(table):
@@ -295,8 +295,8 @@ def test_positional_deletes_do_not_count(merged_on_read):
     table, frame = merged_on_read
     assert {file.live for file in snapshot(folder(table)).files} == {(47, 48, 49, 50), (50, 10)}
     same(folder(table), frame)
-    counts = explain(folder(table), output="pred").facts["rows"]
-    assert counts["lake"] == counts["used"] == len(frame)
+    counts = explain(folder(table), output="pred").facts.rows
+    assert counts.lake == counts.used == len(frame)
     before = table.current_snapshot().snapshot_id
     same(folder(table), pa.concat_tables([rows(200, seed=0), rows(60, seed=1)]).to_pandas(), table_version=before)
 

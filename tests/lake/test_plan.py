@@ -307,7 +307,7 @@ def test_scores_do_not_depend_on_how_the_lake_is_cut(tmp_path):
     for lake, budget in (("one", 64 * MIB), ("one", MIB), ("many", MIB)):
         result = explain(tmp_path / lake, output="pred", budget=budget)
         results.append(result.features.set_index("feature").sort_index())
-        slices.append(result.provenance["slices"])
+        slices.append(result.provenance.slices)
     assert slices == [1, 1, 3]  # whole; streamed; packed
     plan, _ = prepared(tmp_path / "one")
     assert [part.batch_rows for part in plan.slices()] == [MIB // (8 * (5 + 4))]

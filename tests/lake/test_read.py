@@ -23,6 +23,7 @@ from excir_dask.graph.measure import Request, measure
 from excir_dask.graph.run import LocalRunner
 from excir_dask.lake.read import read_slice
 from excir_dask.lake.sample import Sample
+from excir_dask.results.metadata import RowCounts
 
 ROWS = 50
 
@@ -124,9 +125,9 @@ def test_counts_of_a_run_are_those_of_its_rows(tmp_path):
     pred[3] = None
     table = table.set_column(2, "pred", pa.array(pred)).append_column("w", pa.array([0.0] * 2 + [1.0] * 28))
     write(tmp_path / "0.parquet", table, row_group_size=10)
-    assert explain(tmp_path, output="pred", weights="w").facts["rows"] == {
-        "lake": 30, "sampled": 30, "without_output": 1, "without_weight": 2, "used": 27, "row_groups": 3,
-    }  # fmt: skip
+    assert explain(tmp_path, output="pred", weights="w").facts.rows == RowCounts(
+        lake=30, sampled=30, without_output=1, without_weight=2, used=27, row_groups=3
+    )
 
 
 def test_a_negative_weight_is_an_error_that_names_column_and_file(lake):

@@ -150,7 +150,7 @@ def test_a_scan_fetches_the_columns_it_needs_once(wide, counter, kind, features)
     ends = {path.name: path.stat().st_size - 65536 for path in wide.rglob("*.parquet")}
     footers = sum(first >= ends[path.rsplit("/", 1)[-1]] for path, first, _ in counter.fetched)
     headers = HEADER_BYTES * len(ends)  # of one page per file, to see whether it carries a checksum
-    assert found.provenance["bytes_read"] == counter.bytes_of_columns(ends) - headers <= 2 * 1.1 * columns
+    assert found.provenance.bytes_read == counter.bytes_of_columns(ends) - headers <= 2 * 1.1 * columns
     assert footers == 3 * len(ends), "once for the plan and once a scan"
 
 
@@ -247,8 +247,8 @@ def test_a_run_whose_states_are_in_a_store_goes_on(wide, port, kind):
     again = explain(url("wide"), checkpoint=url(name), **given)
     scores = [each.features.to_csv() for each in (reference, first, again)]
     assert scores[0] == scores[1] == scores[2]
-    assert again.provenance["resumed_states"] == len(states[1::2])
-    assert 0 < again.provenance["bytes_read"] < first.provenance["bytes_read"]
+    assert again.provenance.resumed_states == len(states[1::2])
+    assert 0 < again.provenance.bytes_read < first.provenance.bytes_read
 
 
 def test_commands_reach_a_store_by_its_options(local, port, tmp_path):
@@ -268,7 +268,7 @@ def test_a_checkpoint_may_be_in_a_store_where_the_lake_is_not(local, port):
     found = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
     again = explain(local, output="pred", checkpoint="s3://store/elsewhere", storage_options=options(port))
     assert again.features.equals(found.features)
-    assert again.provenance["bytes_read"] == 0
+    assert again.provenance.bytes_read == 0
 
 
 @pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])

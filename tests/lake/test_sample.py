@@ -74,7 +74,7 @@ def test_a_fraction_outside_zero_to_one_is_wrong_usage(fraction):
 def test_a_lake_keeps_its_sample_when_it_is_moved(lake, tmp_path):
     before = explain(lake, output="pred", fraction=0.4)
     after = explain(shutil.move(lake, tmp_path / "elsewhere"), output="pred", fraction=0.4)
-    assert 20 < before.facts["rows"]["sampled"] < 80
+    assert 20 < before.facts.rows.sampled < 80
     assert after.facts == before.facts
     assert after.features.equals(before.features)
 

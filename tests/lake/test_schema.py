@@ -102,9 +102,9 @@ def test_every_width_of_number_is_converted_noted_and_scored_like_float64(tmp_pa
         write(tmp_path / "mixed" / f"{i:02d}.parquet", with_column("x", as_type(VALUES, kind), seed=i))
         write(tmp_path / "plain" / f"{i:02d}.parquet", with_column("x", pa.array(VALUES.astype(float)), seed=i))
     mixed = explain(tmp_path / "mixed", output="pred")
-    assert mixed.facts["converted"] == {"x": " and ".join(str(kind) for kind in WIDTHS)}
+    assert mixed.facts.converted == {"x": " and ".join(str(kind) for kind in WIDTHS)}
     assert cir(tmp_path / "mixed") == cir(tmp_path / "plain")
-    assert explain(tmp_path / "plain", output="pred").facts["converted"] == {}
+    assert explain(tmp_path / "plain", output="pred").facts.converted == {}
 
 
 def test_booleans_are_zero_and_one(tmp_path):
@@ -114,7 +114,7 @@ def test_booleans_are_zero_and_one(tmp_path):
     write(tmp_path / "plain" / "0.parquet", with_column("x", pa.array(odd.astype(float))))
     write(tmp_path / "plain" / "1.parquet", with_column("x", pa.array(odd.astype(float))))
     assert cir(tmp_path / "bool") == cir(tmp_path / "plain")
-    assert explain(tmp_path / "bool", output="pred").facts["converted"] == {"x": "bool and int8"}
+    assert explain(tmp_path / "bool", output="pred").facts.converted == {"x": "bool and int8"}
 
 
 def test_a_column_that_is_null_in_one_file_is_missing_there(tmp_path):
@@ -126,7 +126,7 @@ def test_a_column_that_is_null_in_one_file_is_missing_there(tmp_path):
 
 def test_a_column_that_is_null_in_every_file_is_left_out_with_a_reason(tmp_path):
     write(tmp_path / "0.parquet", with_column("x", pa.nulls(ROWS)))
-    assert "empty in every file" in explain(tmp_path, output="pred").facts["left_out"]["x"]
+    assert "empty in every file" in explain(tmp_path, output="pred").facts.left_out["x"]
 
 
 OTHER = {
@@ -153,7 +153,7 @@ def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(tmp_
     values, what, advice = OTHER[kind]
     write(tmp_path / "0.parquet", with_column("x", values))
     result = explain(tmp_path, output="pred")
-    assert what in result.facts["left_out"]["x"]
+    assert what in result.facts.left_out["x"]
     assert set(result.features["feature"]) == {"a", "b"}
     with pytest.raises(SchemaError, match=rf"column 'x' \(features\).*{what}.*{advice}"):
         cir(tmp_path, features=["x"])

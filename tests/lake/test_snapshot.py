@@ -96,7 +96,7 @@ def test_several_keys_are_several_columns(tmp_path):
 def test_keys_that_are_not_whole_numbers_are_text_and_left_out_with_a_reason(tmp_path, values):
     hive(tmp_path, *values)
     assert snapshot(tmp_path).key_types == {"k": pa.string()}
-    left_out = explain(tmp_path, output="pred").facts["left_out"]
+    left_out = explain(tmp_path, output="pred").facts.left_out
     assert "text or categories" in left_out["k"]
     with pytest.raises(SchemaError, match=r"column 'k' .features. is string"):
         cir(tmp_path, features=["k"])

@@ -25,6 +25,7 @@ from excir_dask.errors import ModelError, SchemaError, UsageError
 from excir_dask.graph.run import LocalRunner
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.spill import SpillingStore
+from excir_dask.results.metadata import ModelSettings
 
 ROWS = 1200
 
@@ -153,7 +154,7 @@ def long_lake(folder: Path) -> Path:
 def test_each_row_is_shown_to_the_model_once_however_many_scans_there_are(tmp_path, centering):
     counting = Counting(tmp_path / "log")
     found = explain(long_lake(tmp_path / "lake"), model=counting, centering=centering, budget="1MiB")
-    assert found.provenance["slices"] > 3
+    assert found.provenance.slices > 3
     assert counting.rows == LONG
 
 
@@ -161,7 +162,7 @@ def test_only_sampled_rows_are_shown_to_the_model(tmp_path):
     lake = lake_of(table(), tmp_path / "lake")
     counting = Counting(tmp_path / "log")
     found = explain(lake, model=counting, model_columns=["a"], fraction=0.3)
-    assert counting.rows == found.facts["rows"]["sampled"] < 0.4 * ROWS
+    assert counting.rows == found.facts.rows.sampled < 0.4 * ROWS
 
 
 @pytest.mark.cluster
@@ -222,7 +223,7 @@ def test_outputs_are_named_after_classes_and_predict_type_is_kept(tmp_path):
     model = classifier(frame, 3)
     found = explain(frame, model=model, predict_type="probability")
     assert list(found.outputs["output"]) == ["0", "1", "2"]
-    assert found.facts["settings"]["model"] == {"kind": "xgboost", "predict_type": "probability"}
+    assert found.facts.settings.model == ModelSettings(kind="xgboost", predict_type="probability")
     saved = found.save(tmp_path / "out")
     manifest = json.loads((saved / "manifest.json").read_text())
     assert len(manifest["model"]["sha256"]) == 64
@@ -359,7 +360,7 @@ def test_a_slice_of_which_a_function_sees_no_row_does_not_matter(tmp_path, outpu
         frame.iloc[i : i + 1].to_parquet(lake / f"a{i:02}.parquet")
     options = {"fraction": 0.3, "budget": "1MiB", "centering": centering}
     found = explain(lake, model=model, **options)
-    assert found.facts["rows"]["sampled"] == found.facts["rows"]["used"] > 1000
+    assert found.facts.rows.sampled == found.facts.rows.used > 1000
     written = frame.assign(**{f"y{k}": column for k, column in enumerate(model(frame).T)})
     names = [f"y{k}" for k in range(outputs)]
     expected = explain(with_nothing(written), output=names, features=list("abc"), centering=centering).features

@@ -33,7 +33,7 @@ def test_a_model_and_its_booster_do_not_get_in_each_others_way(tmp_path):
 
 def test_masked_values_are_missing():
     found = explain(table(), model=lambda f: np.ma.masked_less(f["a"].to_numpy(), 0.0))
-    assert found.facts["rows"]["without_output"] == int((table()["a"] < 0).sum())
+    assert found.facts.rows.without_output == int((table()["a"] < 0).sum())
 
 
 def test_rows_in_another_order_are_put_back():
@@ -115,14 +115,14 @@ def test_text_categories_may_be_folder_names_and_missing(tmp_path):
     for town, part in frame.assign(k=towns).groupby("k"):
         write_lake(tmp_path / f"k={town}", part.drop(columns="k"))
     write_lake(tmp_path / "k=__HIVE_DEFAULT_PARTITION__", frame.drop(columns="k").head(20))
-    assert explain(tmp_path, model=model, features=["x"]).facts["rows"]["used"] == 320
+    assert explain(tmp_path, model=model, features=["x"]).facts.rows.used == 320
 
 
 def test_more_categories_than_are_counted_for_indicators_are_fine_for_a_model(tmp_path):
     names = pd.Series([f"n{i}" for i in range(10_400)])
     frame, model = categorical(names)
     lake = write_lake(tmp_path / "lake", frame.assign(k=names), 2)
-    assert explain(lake, model=model, features=["x"]).facts["rows"]["used"] == 10_400
+    assert explain(lake, model=model, features=["x"]).facts.rows.used == 10_400
 
 
 def test_categories_that_xgboost_does_not_store_whole_are_refused():
@@ -135,7 +135,7 @@ def test_vectors_in_a_frame_are_left_out_with_advice():
     cells = pa.array([[0.5, 1.5]] * 20, pa.list_(pa.float64(), 2))
     frame = pd.DataFrame({"v": pd.Series(cells, dtype=pd.ArrowDtype(cells.type)), "x": np.arange(20.0)})
     found = explain(frame.assign(pred=np.arange(20.0)), output="pred")
-    assert "save it as Parquet" in found.facts["left_out"]["v"]
+    assert "save it as Parquet" in found.facts.left_out["v"]
 
 
 def test_a_name_with_brackets_is_not_a_pattern():

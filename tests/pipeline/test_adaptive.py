@@ -63,7 +63,7 @@ def test_auto_meets_its_target_in_nine_of_ten_lakes(tmp_path):
             found = explain(lake, output="pred", fraction="auto", target_jaccard=0.9, k=8, seed=seed)
             mine, theirs = set(found.top(8)["feature"]), set(explain(frame, output="pred").top(8)["feature"])
             met.append(len(mine & theirs) / len(mine | theirs) >= 0.9)
-            shares.append(found.facts["settings"]["fraction"])
+            shares.append(found.facts.settings.fraction)
             lines.append(f"{kind}: {shares[-1]:.2f}{'' if met[-1] else ' missed'}")
     print(f"\nauto met its target in {sum(met)} of {len(met)} lakes with {np.mean(shares):.2f} of the rows on average")
     print("; ".join(lines))

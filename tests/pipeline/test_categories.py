@@ -106,7 +106,7 @@ def test_a_lake_of_nothing_but_categories_can_be_explained(tmp_path):
 
 def test_left_out_and_listed_unless_asked_for(tmp_path):
     lake = write(tmp_path / "lake", table())
-    assert set(explain(lake, output="pred").facts["left_out"]) == {"city", "size"}
+    assert set(explain(lake, output="pred").facts.left_out) == {"city", "size"}
     with pytest.raises(SchemaError, match=r"'city' \(features\).*indicators"):
         explain(lake, output="pred", features=["city"])
     only = explain(lake, output="pred", features=["city"], categoricals="indicators")
@@ -121,7 +121,7 @@ def test_a_column_of_names_is_left_out_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(categories.merge_categories, "__defaults__", (50,))
     frame = table().assign(id=[f"row {i}" for i in range(ROWS)])
     found = explain(write(tmp_path / "lake", frame), output="pred", categoricals="indicators")
-    assert "different values" in found.facts["left_out"]["id"]
+    assert "different values" in found.facts.left_out["id"]
     assert not found.features["feature"].str.startswith("id").any()
     assert set(found.groups["group"]) == {"city", "size"}
 

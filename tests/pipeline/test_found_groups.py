@@ -74,7 +74,7 @@ def test_correlations_of_a_sample_are_those_of_the_same_rows_in_a_frame(lake):
     path, blocks = lake
     small = explain(path, output="pred", group_correlated=0.9, group_rows=400, fraction=0.5)
     assert sorted(map(sorted, groups_of(small).values())) == sorted(map(sorted, blocks))
-    assert small.facts["settings"]["group_rows"] == 400
+    assert small.facts.settings.group_rows == 400
 
 
 def test_dask_frames_have_found_groups_too(lake):

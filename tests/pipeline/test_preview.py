@@ -184,7 +184,7 @@ def test_the_slices_of_a_plan_are_those_of_the_run(tmp_path):
     found = survey(str(tmp_path), ["pred"], budget="1MiB")
     assert found.slices == 3
     assert found.slice_bytes <= 2**20
-    assert explain(str(tmp_path), output="pred", budget="1MiB").provenance["slices"] == 3
+    assert explain(str(tmp_path), output="pred", budget="1MiB").provenance.slices == 3
 
 
 def test_memory_is_the_process_and_a_slice_a_thread(lake):

@@ -51,33 +51,32 @@ AUTO = {"fraction": "auto", "k": 4, "confidence": 0.99}
 )
 def test_rows_that_are_held_count_as_those_that_are_read_again(lake, tmp_path, sampling, options):
     held = explain(lake, sampling=sampling, **AUTO, **options)
-    assert len(held.facts["auto"]["steps"]) > 1
+    assert len(held.facts.auto.steps) > 1
     again = explain(lake, sampling=sampling, checkpoint=tmp_path, **AUTO, **options)  # what is saved is not held
     assert held.to_json() == again.to_json()
-    assert held.provenance["bytes_read"] < 0.6 * again.provenance["bytes_read"]
+    assert held.provenance.bytes_read < 0.6 * again.provenance.bytes_read
 
 
 @pytest.mark.parametrize("sampling", ["rows", "row-groups"])
 def test_no_column_chunk_is_read_twice(lake, sampling):
     found = explain(lake, output="pred", features=["x?"], sampling=sampling, **AUTO)
-    assert len(found.facts["auto"]["steps"]) > 1
-    settings = found.facts["settings"]
-    direct = explain(lake, output="pred", features=["x?"], sampling=sampling, fraction=settings["fraction"])
+    assert len(found.facts.auto.steps) > 1
+    direct = explain(lake, output="pred", features=["x?"], sampling=sampling, fraction=found.facts.settings.fraction)
     if sampling == "rows":
         pd.testing.assert_frame_equal(found.features, direct.features, rtol=0, atol=0)
     # steps add slices to those that are there, so row groups are cut as by another budget
     np.testing.assert_allclose(found.features["cir"], direct.features["cir"], atol=1e-4)
     # two scans of what the last step has, where auto reads it once in all
-    assert found.provenance["bytes_read"] == direct.provenance["bytes_read"] / 2
+    assert found.provenance.bytes_read == direct.provenance.bytes_read / 2
 
 
 def test_where_more_must_be_read_than_held_all_rows_are_taken(lake, monkeypatch):
     whole = explain(lake, output="pred", sampling="rows", **AUTO)
     monkeypatch.setattr(growth, "HELD_BYTES", 30_000 * 8 * 11 // 10)  # a tenth of the rows: the first step, no more
     part = explain(lake, output="pred", sampling="rows", **AUTO)
-    assert [step["fraction"] for step in part.facts["auto"]["steps"]][1:] == [1.0]
+    assert [step.fraction for step in part.facts.auto.steps][1:] == [1.0]
     assert part.features.equals(explain(lake, output="pred").features)
-    assert part.provenance["bytes_read"] == 3 * whole.provenance["bytes_read"]
+    assert part.provenance.bytes_read == 3 * whole.provenance.bytes_read
 
 
 def test_a_row_group_is_shown_to_a_model_once(tmp_path):
@@ -85,16 +84,16 @@ def test_a_row_group_is_shown_to_a_model_once(tmp_path):
     counting = Counting(tmp_path / "log")
     lake = write_lake(tmp_path / "lake", frame, 10, 500)
     found = explain(lake, model=counting, sampling="row-groups", fraction="auto", k=2, confidence=0.999)
-    assert len(found.facts["auto"]["steps"]) > 1
-    assert counting.rows == found.facts["rows"]["sampled"]
+    assert len(found.facts.auto.steps) > 1
+    assert counting.rows == found.facts.rows.sampled
 
 
 def test_a_row_group_that_is_streamed_is_not_held(tmp_path, monkeypatch):
     lake = write_lake(tmp_path / "lake", doubtful(60_000), 1, 60_000)
     options = {"output": "pred", "features": ["x?"], "budget": "1MiB", "sampling": "rows"}
     found = explain(lake, **AUTO, **options)
-    steps = len(found.facts["auto"]["steps"])
-    assert found.provenance["bytes_read"] == steps * explain(lake, **options).provenance["bytes_read"]
+    steps = len(found.facts.auto.steps)
+    assert found.provenance.bytes_read == steps * explain(lake, **options).provenance.bytes_read
 
 
 @pytest.mark.cluster
@@ -103,7 +102,7 @@ def test_rows_are_held_on_a_cluster_as_here(lake, two_workers):
         here = explain(lake, output="pred", sampling=sampling, **AUTO)
         there = explain(lake, output="pred", sampling=sampling, scheduler=two_workers, **AUTO)
         assert there.to_json() == here.to_json()
-        assert there.provenance["bytes_read"] == here.provenance["bytes_read"]
+        assert there.provenance.bytes_read == here.provenance.bytes_read
 
 
 def test_row_groups_of_which_nothing_is_held_are_no_rows_twice(tmp_path, monkeypatch):
@@ -116,7 +115,7 @@ def test_row_groups_of_which_nothing_is_held_are_no_rows_twice(tmp_path, monkeyp
     monkeypatch.setattr(growth, "HELD_BYTES", 24_000 * 8 * 12 // 5)
     for seed in range(4):
         found = explain(lake, output="pred", sampling="rows", seed=seed, **AUTO | {"confidence": 1e-6})
-        share = found.facts["settings"]["fraction"]
+        share = found.facts.settings.fraction
         assert share < 0.2
         direct = explain(lake, output="pred", sampling="rows", seed=seed, fraction=share)
         assert found.features.equals(direct.features)
@@ -133,5 +132,5 @@ def test_what_a_thread_brings_after_the_end_is_not_kept(tmp_path, monkeypatch):
 
 def test_all_rows_by_row_groups_are_those_of_a_plain_run(lake):
     found = explain(lake, output="other", features=["x5", "x6", "x7"], sampling="row-groups", **AUTO | {"k": 2})
-    assert [step["fraction"] for step in found.facts["auto"]["steps"]][-1] == 1.0
+    assert [step.fraction for step in found.facts.auto.steps][-1] == 1.0
     assert found.features.equals(explain(lake, output="other", features=["x5", "x6", "x7"]).features)

@@ -61,7 +61,7 @@ def test_force_and_overwrite_refuse_to_delete_what_no_run_wrote_before_any_work(
     explain(lake, output="pred", out=tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     monkeypatch.setattr(sys.modules["excir_dask.explain"], "attempt", None)
-    assert explain(lake, output="pred", out=tmp_path / "out").facts["rows"]["used"] == 2000
+    assert explain(lake, output="pred", out=tmp_path / "out").facts.rows.used == 2000
     for change in ({"force": True}, {"overwrite": True, "seed": 1, "fraction": 0.5}):
         with pytest.raises(UsageError, match=r"holds 'notes.txt', which is not part of the explanation"):
             explain(lake, output="pred", out=tmp_path / "out", **change)
@@ -124,7 +124,7 @@ def test_a_result_that_was_changed_is_not_passed_on(lake, tmp_path):
 
 def test_a_frame_has_no_id_and_is_computed_every_time(tmp_path):
     found = explain(table(200), output="pred", out=tmp_path / "out")
-    assert found.provenance["run_id"] is None
+    assert found.provenance.run_id is None
     with pytest.raises(UsageError, match="exists already"):
         explain(table(200), output="pred", out=tmp_path / "out")
 

@@ -69,10 +69,10 @@ def test_row_groups_outside_the_sample_are_not_read(tmp_path):
     lake = write_lake(tmp_path / "lake", table(), 6, 100)
     everything = explain(lake, output="pred")
     part = explain(lake, output="pred", fraction=0.2, sampling="row-groups")
-    assert part.facts["rows"]["sampled"] == part.facts["rows"]["used"] == 1200
-    assert part.facts["rows"]["lake"] == 6000
-    assert part.facts["rows"]["row_groups"] == 12
-    assert part.provenance["bytes_read"] < 0.22 * everything.provenance["bytes_read"]
+    assert part.facts.rows.sampled == part.facts.rows.used == 1200
+    assert part.facts.rows.lake == 6000
+    assert part.facts.rows.row_groups == 12
+    assert part.provenance.bytes_read < 0.22 * everything.provenance.bytes_read
 
 
 def test_bytes_read_are_those_of_the_chunks_of_the_columns_in_both_scans(tmp_path):
@@ -86,7 +86,7 @@ def test_bytes_read_are_those_of_the_chunks_of_the_columns_in_both_scans(tmp_pat
             for c in range(metadata.num_columns)
             if metadata.row_group(g).column(c).path_in_schema in ("x0", "x5", "pred")
         )
-    assert explain(lake, output="pred", features=["x0", "x5"]).provenance["bytes_read"] == 2 * sizes
+    assert explain(lake, output="pred", features=["x0", "x5"]).provenance.bytes_read == 2 * sizes
 
 
 @pytest.mark.parametrize("sampling", ["rows", "row-groups"])
@@ -213,11 +213,11 @@ def test_auto_is_the_explanation_at_the_fraction_it_needed(tmp_path):
     frame = pd.DataFrame(matrix, columns=[f"x{i}" for i in range(10)]).assign(pred=output)
     lake = write_lake(tmp_path / "lake", frame, 8, 500)
     found = explain(lake, output="pred", fraction="auto", k=3)
-    settings, auto = found.facts["settings"], found.facts["auto"]
-    assert settings["fraction"] < 0.3
-    assert settings["sampling"] == "row-groups"
-    assert auto["steps"][-1]["probability"] >= 0.95
-    again = explain(lake, output="pred", fraction=settings["fraction"], sampling=settings["sampling"])
+    settings, auto = found.facts.settings, found.facts.auto
+    assert settings.fraction < 0.3
+    assert settings.sampling == "row-groups"
+    assert auto.steps[-1].probability >= 0.95
+    again = explain(lake, output="pred", fraction=settings.fraction, sampling=settings.sampling)
     pd.testing.assert_frame_equal(found.features, again.features)
     assert set(found.top(3)["feature"]) == set(explain(lake, output="pred").top(3)["feature"])
 
@@ -225,8 +225,8 @@ def test_auto_is_the_explanation_at_the_fraction_it_needed(tmp_path):
 def test_auto_takes_all_rows_when_nothing_less_will_do(tmp_path):
     frame = table().drop(columns="pred").assign(pred=np.random.default_rng(5).standard_normal(6000))
     found = explain(write_lake(tmp_path / "lake", frame, 4, 100), output="pred", fraction="auto", k=4)
-    assert found.facts["settings"]["fraction"] == 1.0
-    assert found.facts["rows"]["used"] == 6000
+    assert found.facts.settings.fraction == 1.0
+    assert found.facts.rows.used == 6000
 
 
 def test_auto_shows_no_row_twice_to_a_model(tmp_path):
@@ -239,9 +239,9 @@ def test_auto_shows_no_row_twice_to_a_model(tmp_path):
     lake = write_lake(tmp_path / "lake", frame, 4, 5000)
     counting = Counting(tmp_path / "log")
     found = explain(lake, model=counting, fraction="auto", k=2, budget="1MiB", confidence=0.999)
-    assert len(found.facts["auto"]["steps"]) > 1
-    assert counting.rows == found.facts["rows"]["sampled"]
-    again = explain(lake, model=counting, fraction=found.facts["settings"]["fraction"], budget="1MiB")
+    assert len(found.facts.auto.steps) > 1
+    assert counting.rows == found.facts.rows.sampled
+    again = explain(lake, model=counting, fraction=found.facts.settings.fraction, budget="1MiB")
     pd.testing.assert_frame_equal(found.features, again.features)
 
 
@@ -272,7 +272,7 @@ def rare(rows: int = 20_000) -> pd.DataFrame:
 
 def test_an_output_that_does_not_vary_in_the_sample_makes_nothing_sure():
     found = explain(rare(), output="pred", fraction="auto", k=3)
-    assert found.facts["settings"]["fraction"] == 1.0
+    assert found.facts.settings.fraction == 1.0
     part = explain(rare(), output="pred", fraction=0.01)
     assert part.stability(3).probability < 0.5
     assert (part.intervals()["high"] - part.intervals()["low"] > 0.9).all()
@@ -282,14 +282,14 @@ def test_a_column_that_is_missing_in_the_sample_makes_nothing_sure():
     frame = table()
     for i in range(8):
         frame[f"sparse{i}"] = np.where(np.arange(6000) % 1500 == 100 + i, frame["pred"], np.nan)
-    assert explain(frame, output="pred", fraction="auto", k=4).facts["settings"]["fraction"] == 1.0
+    assert explain(frame, output="pred", fraction="auto", k=4).facts.settings.fraction == 1.0
 
 
 def test_features_no_more_than_k_are_not_sure_by_themselves():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.standard_normal((20_000, 8)), columns=list("abcdefgh"))
     noise = frame.assign(pred=rng.standard_normal(20_000))
-    assert explain(noise, output="pred", fraction="auto").facts["settings"]["fraction"] == 1.0
+    assert explain(noise, output="pred", fraction="auto").facts.settings.fraction == 1.0
 
 
 def test_intervals_hold_where_a_quartile_lies_between_two_values(tmp_path):
@@ -328,8 +328,8 @@ def test_columns_that_vary_nowhere_do_not_stop_auto_from_ending_early(tmp_path, 
     frame = frame.assign(always=7.5, never=np.nan)
     lake = frame if place == "frame" else write_lake(tmp_path / "lake", frame, 8, 500)
     found = explain(lake, output="pred", fraction="auto", k=3)
-    assert found.facts["still"] == ["always", "never"]
-    assert found.facts["settings"]["fraction"] < 0.3
+    assert found.facts.constant == ("always", "never")
+    assert found.facts.settings.fraction < 0.3
 
 
 def test_a_sample_shows_its_intervals_and_how_sure_its_top_is(tmp_path):
@@ -361,20 +361,20 @@ def far_apart(tmp_path_factory):
 
 
 def test_auto_takes_single_rows_where_a_row_group_is_unlike_the_others(far_apart):
-    assert explain(far_apart, output="pred", fraction="auto", k=4).facts["settings"]["sampling"] == "rows"
+    assert explain(far_apart, output="pred", fraction="auto", k=4).facts.settings.sampling == "rows"
 
 
 def test_row_groups_unlike_the_sample_are_told(far_apart):
     part = explain(far_apart, output="pred", fraction=0.3, sampling="row-groups")
-    assert part.facts["unlike"] == ["pred"]
+    assert part.facts.out_of_range == ("pred",)
     assert "row groups outside the sample reach far beyond those inside it (pred)" in str(part)
-    assert explain(far_apart, output="x1", fraction=0.3, sampling="row-groups").facts["unlike"] == []
+    assert explain(far_apart, output="x1", fraction=0.3, sampling="row-groups").facts.out_of_range == ()
 
 
 def test_auto_by_row_groups_goes_on_until_none_is_unlike_the_sample(far_apart):
     found = explain(far_apart, output="pred", fraction="auto", k=4, sampling="row-groups")
-    assert found.facts["unlike"] == []
-    assert found.facts["auto"]["steps"][0]["probability"] == 0.0
+    assert found.facts.out_of_range == ()
+    assert found.facts.auto.steps[0].probability == 0.0
 
 
 def test_auto_goes_on_where_the_first_sample_has_no_output(tmp_path):
@@ -383,7 +383,7 @@ def test_auto_goes_on_where_the_first_sample_has_no_output(tmp_path):
     lake = write_lake(tmp_path / "lake", frame, 6, 200)
     for seed in range(3):
         found = explain(lake, output="pred", fraction="auto", sampling="row-groups", seed=seed)
-        assert found.facts["rows"]["used"] == 200
+        assert found.facts.rows.used == 200
     frame["pred"] = np.nan
     with pytest.raises(DataError, match="no row is left"):
         explain(write_lake(tmp_path / "none", frame, 6, 200), output="pred", fraction="auto")
@@ -396,7 +396,7 @@ def test_auto_draws_from_a_dask_frame_too():
     frame = pd.DataFrame(rng.standard_normal((40_000, 6)), columns=list("abcdef"))
     frame["pred"] = 3 * frame["a"] - 2 * frame["b"] + rng.standard_normal(40_000)
     found = explain(dd.from_pandas(frame, npartitions=4), output="pred", fraction="auto", k=2)
-    assert found.facts["settings"]["fraction"] == 0.05
+    assert found.facts.settings.fraction == 0.05
     assert "in one step" in str(found)
 
 

@@ -98,7 +98,7 @@ def test_a_wide_vector_is_decoded_once_a_slice_and_cut_by_the_budget(tmp_path, m
     frame = pd.DataFrame(matrix.astype(float), columns=[f"emb[{i}]" for i in range(300)]).assign(pred=output)
     expected = explain(frame, output="pred").features.set_index("feature")["cir"]
     np.testing.assert_allclose(found.features.set_index("feature")["cir"][expected.index], expected, atol=1e-4)
-    assert found.provenance["slices"] >= 6
+    assert found.provenance.slices >= 6
 
 
 def test_vectors_of_other_lengths_in_some_files_are_a_conflict(tmp_path):

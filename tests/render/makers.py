@@ -59,7 +59,7 @@ def large(features: int = 10_000, outputs: int = 1) -> Explanation:
         tables.append(table.assign(rank=np.arange(1, features + 1)))
     names = [f"class_{k}" for k in range(outputs)]
     listed = pd.concat([base.outputs] * outputs, ignore_index=True).assign(output=names)
-    facts = {**base.facts, "settings": {**base.facts["settings"], "outputs": dict.fromkeys(names)}}
+    facts = replace(base.facts, settings=replace(base.facts.settings, outputs=dict.fromkeys(names)))
     return replace(base, features=pd.concat(tables, ignore_index=True), outputs=listed, facts=facts)
 
 

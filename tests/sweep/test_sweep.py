@@ -65,7 +65,7 @@ def test_figures_are_those_of_comparing_two_explanations(found: Sweep, frame: pd
     expected = compare(full, part, 8).table
     rows = found.runs.query("fraction == 0.5 and seed == 1").reset_index(drop=True)
     pd.testing.assert_frame_equal(rows[expected.columns], expected)
-    assert (rows["rows"] == part.facts["rows"]["used"]).all()
+    assert (rows["rows"] == part.facts.rows.used).all()
 
 
 def test_there_is_a_row_for_every_fraction_seed_output_and_kind(found: Sweep) -> None:

@@ -426,7 +426,7 @@ def test_the_active_client_is_used_and_left_as_it_was(lake: Path) -> None:
 
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         found = train(lake, label="sick", progress=False, **QUICK)
-        assert found.provenance["workers"] == 1
+        assert found.provenance.workers == 1
         assert client.submit(sum, [1, 2]).result() == 3
         started = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
         assert "excir-train-read" in started
@@ -503,7 +503,7 @@ def test_two_workers_train_the_same_model_every_time_and_nothing_stays_on_the_cl
     options = {**QUICK, "budget": "1MiB"}
     with dask_processes(2, "--nthreads", "1") as address, Client(address, set_as_default=False) as client:
         one, two = (train(large, label="sick", scheduler=where, **options) for where in (address, client))
-        assert (one.provenance["workers"], one.provenance["partitions"]) == (2, 4)
+        assert (one.provenance.workers, one.provenance.partitions) == (2, 4)
         assert one.model == two.model
         assert not client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
         for part in ("train", "validation"):  # a worker with nothing to train on or to validate with is no harm

@@ -99,7 +99,7 @@ def cards(result: AuditResult) -> list[tuple[str, str, str]]:
 
 
 def _all_rows(result: AuditResult) -> bool:
-    return bool(result.explanation.facts["settings"]["fraction"] == 1)
+    return result.explanation.facts.settings.fraction == 1
 
 
 def slope(part: pd.DataFrame) -> str:

@@ -80,7 +80,7 @@ def sections(explanation: Explanation) -> list[Section]:
 def _limits(explanation: Explanation) -> pd.DataFrame:
     """The feature table with the ends of its 95% intervals: for all rows of the lake, or for other rows like these."""
     table = explanation.features
-    if explanation.facts["settings"]["fraction"] < 1:
+    if explanation.facts.settings.fraction < 1:
         found = explanation.intervals()
         return table.assign(low=found["low"], high=found["high"])
     error = Z95 * table["stderr"].fillna(0.0)

@@ -95,18 +95,18 @@ def _strongest(table: pd.DataFrame, way: int) -> list[str]:
 
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Figures at a glance."""
-    rows, settings = explanation.facts["rows"], explanation.facts["settings"]
-    sample = "all rows of the lake" if settings["fraction"] == 1 else f"a {_share(settings['fraction'])} sample"
-    outputs, model = list(explanation.outputs["output"]), explanation.provenance.get("model")
+    rows, settings = explanation.facts.rows, explanation.facts.settings
+    sample = "all rows of the lake" if settings.fraction == 1 else f"a {_share(settings.fraction)} sample"
+    outputs, model = list(explanation.outputs["output"]), explanation.provenance.model
     source = "columns of the lake" if len(outputs) > 1 else "a column of the lake"
     groups = explanation.groups["group"].nunique()
     found = [
-        (f"{rows['used']:,}", "rows used", sample if settings["fraction"] == 1 else f"{sample} of {rows['lake']:,}"),
-        (f"{explanation.features['feature'].nunique():,}", "features", f"ranked by {settings['rank_by']}"),
+        (f"{rows.used:,}", "rows used", sample if settings.fraction == 1 else f"{sample} of {rows.lake:,}"),
+        (f"{explanation.features['feature'].nunique():,}", "features", f"ranked by {settings.rank_by}"),
         (
             outputs[0] if len(outputs) == 1 else f"{len(outputs)}",
             "output" if len(outputs) == 1 else "outputs",
-            source if model is None else f"{model['kind']} model, {model['predict_type']}",
+            source if model is None else f"{model.kind} model, {model.predict_type}",
         ),
     ]
     if groups:
@@ -116,21 +116,19 @@ def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
 
 def read(explanation: Explanation) -> list[tuple[str, str]]:
     """What was read, and which rows were used."""
-    rows, settings, lake = (explanation.facts["rows"], explanation.facts["settings"], explanation.provenance["lake"])
-    found = [("Lake", str(lake["name"]))]
-    if "files" in lake:
-        found.append(("Files", f"{lake['files']:,}, {_bytes(lake['bytes'])}"))
-    found.append(("Rows of the lake", f"{rows['lake']:,}"))
-    if settings["fraction"] < 1:
-        by = "row by row" if settings["sampling"] == "rows" else "in whole row groups"
-        found.append(
-            ("Sample", f"{rows['sampled']:,} rows ({_share(settings['fraction'])}), {by}, seed {settings['seed']}")
-        )
-    found.append(("Dropped: output missing", f"{rows['without_output']:,}"))
-    if settings.get("weights"):
-        found.append(("Weights", str(settings["weights"])))
-        found.append(("Dropped: weight missing or zero", f"{rows['without_weight']:,}"))
-    found.append(("Rows used", f"{rows['used']:,}"))
+    rows, settings, lake = (explanation.facts.rows, explanation.facts.settings, explanation.provenance.lake)
+    found = [("Lake", lake.name)]
+    if lake.files is not None:
+        found.append(("Files", f"{lake.files:,}, {_bytes(lake.bytes)}"))
+    found.append(("Rows of the lake", f"{rows.lake:,}"))
+    if settings.fraction < 1:
+        by = "row by row" if settings.sampling == "rows" else "in whole row groups"
+        found.append(("Sample", f"{rows.sampled:,} rows ({_share(settings.fraction)}), {by}, seed {settings.seed}"))
+    found.append(("Dropped: output missing", f"{rows.without_output:,}"))
+    if settings.weights:
+        found.append(("Weights", settings.weights))
+        found.append(("Dropped: weight missing or zero", f"{rows.without_weight:,}"))
+    found.append(("Rows used", f"{rows.used:,}"))
     missing = explanation.features.drop_duplicates("feature")
     missing = missing[missing["missing"] > 0].sort_values("missing", ascending=False)
     if len(missing):
@@ -145,8 +143,8 @@ def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Columns that were left out or converted, with the reason."""
     facts = explanation.facts
     return [
-        *((name, "left out", reason) for name, reason in sorted(facts["left_out"].items())),
-        *((name, "converted", f"from {kinds} to double") for name, kinds in sorted(facts["converted"].items())),
+        *((name, "left out", reason) for name, reason in sorted(facts.left_out.items())),
+        *((name, "converted", f"from {kinds} to double") for name, kinds in sorted(facts.converted.items())),
     ]
 
 
@@ -160,29 +158,29 @@ def quality(explanation: Explanation) -> list[tuple[str, str]]:
 
 def provenance(explanation: Explanation) -> list[tuple[str, str]]:
     """Where the result came from, and how to make it again."""
-    made, settings = explanation.provenance, explanation.facts["settings"]
-    model = made.get("model")
-    amount = f", {_bytes(made['bytes_read'])} read" if made["bytes_read"] else ""
-    found = [("Finished", made["finished"].replace("T", " ").replace("+00:00", " UTC"))]
-    if "fingerprint" in made["lake"]:
-        found.append(("Fingerprint of the lake", made["lake"]["fingerprint"]))
+    made, settings = explanation.provenance, explanation.facts.settings
+    model = made.model
+    amount = f", {_bytes(made.bytes_read)} read" if made.bytes_read else ""
+    found = [("Finished", made.finished.replace("T", " ").replace("+00:00", " UTC"))]
+    if made.lake.fingerprint is not None:
+        found.append(("Fingerprint of the lake", made.lake.fingerprint))
     if model is not None:
-        found.append(("Model", f"{model['kind']}, asked for its {model['predict_type']}"))
-        found += [("SHA-256 of the model", model["sha256"])] if model.get("sha256") else []
-        found.append(("Columns of the model", f"{len(model['columns']):,}"))
+        found.append(("Model", f"{model.kind}, asked for its {model.predict_type}"))
+        found.append(("SHA-256 of the model", model.sha256))
+        found.append(("Columns of the model", f"{len(model.columns):,}"))
     found += [
-        ("Run", f"{made['seconds']:,.3g} s, {_count(made['slices'], 'slice')}{amount}"),
-        ("Centring", settings["centering"]),
-        ("Ranked by", settings["rank_by"]),
-        ("Outputs", _outputs({name: settings["outputs"][name] for name in explanation.outputs["output"]})),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(made["versions"].items()))),
+        ("Run", f"{made.seconds:,.3g} s, {_count(made.slices, 'slice')}{amount}"),
+        ("Centring", settings.centering),
+        ("Ranked by", settings.rank_by),
+        ("Outputs", _outputs({name: settings.outputs[name] for name in explanation.outputs["output"]})),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(made.versions.items()))),
     ]
     return found
 
 
 def interval(explanation: Explanation) -> str:
     """What the whiskers of the ranking mean."""
-    if explanation.facts["settings"]["fraction"] < 1:
+    if explanation.facts.settings.fraction < 1:
         return "95% interval of what all rows of the lake would give"
     return "95% interval, for other rows like these"
 

@@ -69,7 +69,7 @@ def heatmap(
     bar.set_label("cir (0.5: no aligned co-movement)", fontsize=9, color=MUTED)
     bar.ax.tick_params(labelsize=8, labelcolor=MUTED, length=0)
     bar.outline.set_visible(False)
-    rows = explanation.facts["rows"]["used"]
+    rows = explanation.facts.rows.used
     words = [f"{len(names):,} features as {shape[0]} x {shape[1]}", f"{rows:,} rows"]
     if any(np.isnan(grid).any() for grid in scores.values()):
         words.append("hatched: does not vary")

@@ -52,7 +52,7 @@ def ranking(explanation: Explanation, k: int = 15, output: str | None = None, ax
     ax.errorbar(cir, places, xerr=error, fmt="none", ecolor=INK, elinewidth=1.1, capsize=2.5, capthick=1.1, zorder=3)
     _frame(ax, shown["feature"], cir, np.abs(cir - 0.5) + error)
     count = f"{len(shown)} of {len(table):,} features" if len(shown) < len(table) else f"{len(table):,} features"
-    _title(ax, name, f"{count}, {explanation.facts['rows']['used']:,} rows, whiskers: 95% interval")
+    _title(ax, name, f"{count}, {explanation.facts.rows.used:,} rows, whiskers: 95% interval")
     return ax
 
 
@@ -88,7 +88,7 @@ def groups(explanation: Explanation, output: str | None = None, ax: Axes | None 
             edgecolors="white", linewidths=0.8, zorder=7,
         )  # fmt: skip
         _name_extremes(ax, inside, place)
-    _title(ax, name, f"{len(table)} groups, a dot for each member, {explanation.facts['rows']['used']:,} rows")
+    _title(ax, name, f"{len(table)} groups, a dot for each member, {explanation.facts.rows.used:,} rows")
     return ax
 
 

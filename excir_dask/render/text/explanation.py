@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.render.terminal import bar, cells, fill, fit, short
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from excir_dask.results.explanation import Explanation
+    from excir_dask.results.metadata import AutoSampling
 
 TOP, TARGET = 8, 0.9
 """what a sample is asked for: the probability that of its top 8, those of all rows have this Jaccard"""
@@ -38,7 +39,7 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
     lines = [headline(explanation), ""]
     for output in explanation.outputs["output"]:
         table = with_intervals(explanation, output)
-        lines.append(f"{output}: feature ranking by {explanation.facts['settings']['rank_by']}")
+        lines.append(f"{output}: feature ranking by {explanation.facts.settings.rank_by}")
         lines += _rows(table.head(k), width)
         if len(table) > k:
             lines.append(f"  ... and {len(table) - k} more")
@@ -74,7 +75,7 @@ def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
     Columns ``low``, ``high`` and ``p_top``: the probability that a feature is among the first of all rows.
     """
     table = explanation.of(output)
-    if explanation.facts["settings"]["fraction"] == 1:
+    if explanation.facts.settings.fraction == 1:
         return table
     limits = explanation.intervals()
     found = table.merge(limits.loc[limits["output"] == output, ["feature", "low", "high"]], on="feature")
@@ -83,31 +84,29 @@ def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
 
 def _goal(explanation: Explanation) -> tuple[int, float]:
     """Places of the top of a sample, and its Jaccard with that of all rows, that are asked for."""
-    auto = explanation.facts.get("auto")
-    return (TOP, TARGET) if auto is None else (auto["k"], auto["target_jaccard"])
+    auto = explanation.facts.auto
+    return (TOP, TARGET) if auto is None else (auto.k, auto.target_jaccard)
 
 
 def headline(explanation: Explanation) -> str:
     """One line: how much was read and explained."""
-    rows, settings = explanation.facts["rows"], explanation.facts["settings"]
-    part = rows["sampled"] / rows["lake"] if rows["lake"] else 1.0
-    share = "" if settings["fraction"] == 1 else f" ({part:.1%} sample of {rows['lake']:,})"
+    rows, settings = explanation.facts.rows, explanation.facts.settings
+    part = rows.sampled / rows.lake if rows.lake else 1.0
+    share = "" if settings.fraction == 1 else f" ({part:.1%} sample of {rows.lake:,})"
     features = explanation.features["feature"].nunique()
     outputs = len(explanation.outputs)
-    return (
-        f"ExCIR over {rows['used']:,} rows{share}, {features:,} features, {outputs} output{'s' if outputs > 1 else ''}"
-    )
+    return f"ExCIR over {rows.used:,} rows{share}, {features:,} features, {outputs} output{'s' if outputs > 1 else ''}"
 
 
 def notes(explanation: Explanation) -> list[str]:
     """What a reader must not overlook: rows dropped, columns left out, flags."""
-    rows = explanation.facts["rows"]
-    found = [f"note: {remark}" for remark in explanation.provenance.get("lake", {}).get("remarks", [])]
-    if rows["without_output"]:
-        found.append(f"note: {rows['without_output']:,} rows were dropped because an output is missing")
-    if rows["without_weight"]:
-        found.append(f"note: {rows['without_weight']:,} rows were dropped because their weight is missing or zero")
-    left_out = explanation.facts["left_out"]
+    rows = explanation.facts.rows
+    found = [f"note: {remark}" for remark in explanation.provenance.lake.remarks]
+    if rows.without_output:
+        found.append(f"note: {rows.without_output:,} rows were dropped because an output is missing")
+    if rows.without_weight:
+        found.append(f"note: {rows.without_weight:,} rows were dropped because their weight is missing or zero")
+    left_out = explanation.facts.left_out
     encrypted = [name for name, reason in left_out.items() if reason.startswith("encrypted ")]
     others = [name for name in left_out if name not in encrypted]
     for names, one, several in ((others, "not a number", "not numbers"), (encrypted, "encrypted", "encrypted")):
@@ -133,15 +132,14 @@ def notes(explanation: Explanation) -> list[str]:
 
 def _enough(explanation: Explanation) -> list[str]:
     """Whether a sample stands for all rows."""
-    settings, auto = explanation.facts["settings"], explanation.facts.get("auto")
-    if settings["fraction"] == 1:
+    settings, auto = explanation.facts.settings, explanation.facts.auto
+    if settings.fraction == 1:
         return [] if auto is None else [_all_rows(auto)]
-    share, (k, target) = _percent(settings["fraction"]), _goal(explanation)
+    share, (k, target) = _percent(settings.fraction), _goal(explanation)
     if auto is not None:
-        last = auto["steps"][-1]
-        jaccard, probability = last["jaccard"], last["probability"]
-        steps = f"in {len(auto['steps'])} steps" if len(auto["steps"]) > 1 else "in one step"
-        begin = f"{share} of the rows were enough (sampling by {settings['sampling']}, {steps})"
+        jaccard, probability = auto.steps[-1].jaccard, auto.steps[-1].probability
+        steps = f"in {len(auto.steps)} steps" if len(auto.steps) > 1 else "in one step"
+        begin = f"{share} of the rows were enough (sampling by {settings.sampling}, {steps})"
     else:
         sure = [explanation.stability(k, target, output) for output in explanation.outputs["output"]]
         k, jaccard = sure[0].k, min(each.jaccard for each in sure)
@@ -157,8 +155,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def _all_rows(auto: dict[str, Any]) -> str:
-    tried = ", ".join(f"{_percent(step['fraction'])} ({step['probability']:.2f})" for step in auto["steps"][:-1])
+def _all_rows(auto: AutoSampling) -> str:
+    tried = ", ".join(f"{_percent(step.fraction)} ({step.probability:.2f})" for step in auto.steps[:-1])
     if not tried:
         return "note: all rows were taken, because there are too few to draw a sample from"
     return (
@@ -169,18 +167,18 @@ def _all_rows(auto: dict[str, Any]) -> str:
 
 def _row_groups(explanation: Explanation) -> list[str]:
     """Whether rows of a row group resemble each other, which makes errors larger."""
-    table, settings = explanation.features, explanation.facts["settings"]
+    table, settings = explanation.features, explanation.facts.settings
     alike = table[(table["stderr_by"] == "row groups") & (table["stderr_rows"] > 0)]
     found = []
-    unlike = explanation.facts.get("unlike")
-    if unlike:
+    out_of_range = explanation.facts.out_of_range
+    if out_of_range:
         found.append(
-            f"note: row groups outside the sample reach far beyond those inside it ({', '.join(unlike)}), so that "
-            "scores and intervals may mislead; sampling by rows does not"
+            f"note: row groups outside the sample reach far beyond those inside it ({', '.join(out_of_range)}), so "
+            "that scores and intervals may mislead; sampling by rows does not"
         )
     if len(alike):
         times = float((alike["stderr"] / alike["stderr_rows"]).median())
-        if SAMPLINGS[settings["sampling"]].whole_row_groups and settings["fraction"] < 1 and times > RISKY:
+        if SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1 and times > RISKY:
             found.append(
                 f"note: row groups differ: errors are {times:.1f} times those of independent rows, so that a sample of "
                 "whole row groups is risky; sampling by rows is not"

@@ -1,0 +1,108 @@
+"""Frozen records and the plain dictionaries that JSON files hold of them: the one place that converts between the two.
+
+A field without a default is required in the file. A field with one may be absent, and is left out where it is None.
+Fields that the class does not name, such as those of a newer version, are kept in ``extra`` and written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+
+from excir_dask.errors import LakeError
+
+KEY = "key"
+"""metadata of a field whose name in files is another one: ``field(metadata={KEY: "still"})``"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """Base of everything that is saved beside the tables of a result."""
+
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """fields beyond those named here: specific to a kind of model, or written by a newer version"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        found = dict(self.extra)
+        for name, column in _columns(type(self)).items():
+            value = getattr(self, name)
+            if value is not None or column.required:
+                found[column.key] = _plain(value)
+        return found
+
+    @classmethod
+    def from_dict(cls, content: Any, source: str, path: str = "") -> Self:
+        """The record that a file holds.
+
+        Parameters
+        ----------
+        content : mapping
+            As :meth:`to_dict` gives it, possibly with further fields.
+        source : str
+            The file, for messages.
+        path : str
+            Where in the file the record is, such as ``facts.rows``.
+        """
+        if not isinstance(content, Mapping):
+            kind = type(content).__name__
+            raise LakeError(f"{source} holds a {kind} as '{path}' where a mapping belongs; {_REMEDY}")
+        columns = _columns(cls)
+        given: dict[str, Any] = {}
+        for name, column in columns.items():
+            place = f"{path}.{column.key}" if path else column.key
+            if column.key in content:
+                given[name] = _typed(column.hint, content[column.key], source, place)
+            elif column.required:
+                raise LakeError(f"{source} lacks the field '{place}'; {_REMEDY}")
+        known = {column.key for column in columns.values()}
+        return cls(**given, extra={key: value for key, value in content.items() if key not in known})
+
+
+_REMEDY = "load it with the version that wrote it, or compute it again"
+
+
+class _Column(NamedTuple):
+    """How a file holds a field."""
+
+    key: str
+    hint: Any
+    required: bool
+
+
+def _columns(cls: type[Record]) -> dict[str, _Column]:
+    hints = get_type_hints(cls)
+    return {
+        one.name: _Column(
+            one.metadata.get(KEY, one.name),
+            hints[one.name],
+            required=one.default is MISSING and one.default_factory is MISSING,
+        )
+        for one in fields(cls)
+        if one.name != "extra"
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(inside) for key, inside in value.items()}
+    return [_plain(inside) for inside in value] if isinstance(value, tuple) else value
+
+
+def _typed(hint: Any, value: Any, source: str, path: str) -> Any:
+    """A value from a file with records and tuples where the type hint names them."""
+    allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if value is None and NoneType in allowed:
+        return None
+    for one in allowed:
+        if isinstance(one, type) and issubclass(one, Record):
+            return one.from_dict(value, source, path)
+        if get_origin(one) is tuple:
+            if not isinstance(value, list):
+                raise LakeError(f"{source} holds a {type(value).__name__} as '{path}' where a list belongs; {_REMEDY}")
+            return tuple(_typed(get_args(one)[0], each, source, f"{path}[{n}]") for n, each in enumerate(value))
+    return value
