@@ -21,8 +21,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 
-from excir_dask.render.plots import picture  # noqa: E402
 from excir_dask.render.plots import ranking as plots  # noqa: E402
+from excir_dask.render.plots import readme_picture  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -172,8 +172,8 @@ def test_matplotlib_is_imported_on_use_only() -> None:
 
 def test_picture_is_the_same_byte_for_byte(explanation: Explanation, tmp_path: Path) -> None:
     saved = explanation.save(tmp_path / "explanation")
-    picture.main([str(saved), str(tmp_path / "one.svg")])
-    picture.draw(saved, tmp_path / "two.svg")
+    readme_picture.main([str(saved), str(tmp_path / "one.svg")])
+    readme_picture.draw(saved, tmp_path / "two.svg")
     content = (tmp_path / "one.svg").read_bytes()
     assert content == (tmp_path / "two.svg").read_bytes()
     assert b"<svg" in content
@@ -183,4 +183,4 @@ def test_picture_is_the_same_byte_for_byte(explanation: Explanation, tmp_path: P
 
 def test_picture_needs_two_arguments() -> None:
     with pytest.raises(UsageError, match="usage:"):
-        picture.main([])
+        readme_picture.main([])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.render.html.blocks import Chart
-from excir_dask.render.html.charts import ROW
+from excir_dask.render.html.explanation_charts import ROW
 from excir_dask.render.html.figures import (
     AGAINST,
     DARK,

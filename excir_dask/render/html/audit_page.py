@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.audit.history import days_of
-from excir_dask.render.html import audit_wording as wording
+from excir_dask.render.html import audit_content as content
 from excir_dask.render.html import explanation_page
 from excir_dask.render.html.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
 from excir_dask.render.html.page import require, write
@@ -51,9 +51,9 @@ def page(result: AuditResult) -> Report:
     notes = result.about["notes"]
     return Report(
         kicker="ExCIR audit report",
-        title=wording.title(result),
-        summary=[wording.verdict(result), *([Points([("Note:", f"{note}.") for note in notes])] if notes else [])],
-        cards=wording.cards(result),
+        title=content.title(result),
+        summary=[content.verdict(result), *([Points([("Note:", f"{note}.") for note in notes])] if notes else [])],
+        cards=content.cards(result),
         sections=[section for section in sections if section is not None],
         footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
         dark=AUDIT_DARK,
@@ -68,7 +68,7 @@ def _violations(result: AuditResult) -> Section | None:
     several = result.explanation.outputs["output"].nunique() > 1
     rows = [
         [
-            f"{wording.SEVERITY[one['severity']]}: {_what(one, several)}",
+            f"{content.SEVERITY[one['severity']]}: {_what(one, several)}",
             one["constraint_check_type"],
             _figure(one["baseline_value"], one),
             _figure(one["run_value"], one),
@@ -79,7 +79,7 @@ def _violations(result: AuditResult) -> Section | None:
         for one in found[:SHOWN]
     ]
     head = ["what", "check", "baseline", "this run", "value", "limit", "uncertainty"]
-    said = [(f"{wording.SEVERITY[one['severity']]}:", f"{one['description']}.") for one in found[:SAID]]
+    said = [(f"{content.SEVERITY[one['severity']]}:", f"{one['description']}.") for one in found[:SAID]]
     blocks: list[Block] = [Points(said), Grid(head, rows, words=2)]
     if len(found) > SHOWN:
         blocks.append(Words([f"The first {SHOWN} of {len(found):,}; violations.json has all of them."]))
@@ -153,7 +153,7 @@ def _trend(result: AuditResult) -> Section | None:
         row = part.iloc[0]
         name = f"{str(row['kind']).removesuffix('s')} {row['name']}" + (f" of {row['output']}" if several else "")
         panels.append(
-            (name, wording.slope(part), trend(part, days_of(part).tolist(), result.about["baseline"], height))
+            (name, content.slope(part), trend(part, days_of(part).tolist(), result.about["baseline"], height))
         )
     signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
     lead = (
@@ -167,14 +167,14 @@ def _guards(result: AuditResult, read: Section) -> Section:
     rows = [
         [
             one["kind"] if one["kind"] != "settings" else "run",
-            wording.ABOUT_GUARDS[one["constraint_check_type"]],
-            wording.SEVERITY[one["severity"]],
+            content.ABOUT_GUARDS[one["constraint_check_type"]],
+            content.SEVERITY[one["severity"]],
             f"{one['compared']:,}",
-            wording.figure(one["value"]),
-            wording.figure(one["threshold"]),
+            content.figure(one["value"]),
+            content.figure(one["threshold"]),
         ]
         for one in result.found["checks"]
-        if one["constraint_check_type"] in wording.ABOUT_GUARDS
+        if one["constraint_check_type"] in content.ABOUT_GUARDS
     ]
     head = ["of", "guard", "result", "compared", "value", "first limit"]
     return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=3), *read.blocks])
@@ -183,13 +183,13 @@ def _guards(result: AuditResult, read: Section) -> Section:
 def _end(result: AuditResult, ends: Mapping[str, Section]) -> list[Section]:
     provenance, limits = ends["provenance"], ends["limits"]
     return [
-        replace(provenance, blocks=[Facts(wording.provenance(result)), *provenance.blocks]),
+        replace(provenance, blocks=[Facts(content.provenance(result)), *provenance.blocks]),
         Section(
             "terms",
             "Checks and their limits",
-            [Grid(["check", "of what", "warns", "fails"], wording.limits(result), 2)],
+            [Grid(["check", "of what", "warns", "fails"], content.limits(result), 2)],
         ),
-        Section("audit-limits", "What an audit says, and what it does not", [Points(wording.LIMITS)]),
+        Section("audit-limits", "What an audit says, and what it does not", [Points(content.LIMITS)]),
         limits,
     ]
 

@@ -98,7 +98,7 @@ class Rows:
 
     kind: ClassVar[str] = "rows"
     content: Mapping[str, Any]
-    """as :func:`~excir_dask.render.html.columns.content` makes it"""
+    """as :func:`~excir_dask.render.html.table_data.pack` makes it"""
     what: str
     """what a row is, in the plural"""
     note: str = ""

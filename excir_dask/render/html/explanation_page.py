@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from excir_dask.render.html import wording
+from excir_dask.render.html import explanation_content as content
 from excir_dask.render.html.blocks import (
     Block,
     Choice,
@@ -23,9 +23,9 @@ from excir_dask.render.html.blocks import (
     Section,
     Words,
 )
-from excir_dask.render.html.columns import Column, content, size
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
+from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def page(explanation: Explanation) -> Report:
     """The report as sections."""
     return Report(
         kicker="ExCIR report",
-        title=wording.title(explanation),
-        summary=wording.summary(explanation),
-        cards=wording.cards(explanation),
+        title=content.title(explanation),
+        summary=content.summary(explanation),
+        cards=content.cards(explanation),
         sections=sections(explanation),
         footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
         dark=DARK,
@@ -92,7 +92,7 @@ def _names(explanation: Explanation) -> list[str]:
 
 
 def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
-    from excir_dask.render.html.charts import ranking
+    from excir_dask.render.html.explanation_charts import ranking
 
     outputs = _names(explanation)
     panels: list[tuple[str, list[Block]]] = []
@@ -103,12 +103,12 @@ def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
     lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
     if len(outputs) > OUTPUTS:
         lead += f" The first {OUTPUTS} of {len(outputs):,} outputs are drawn; the table below has the others."
-    legend = Legend([*SIGNS, ("whisker", wording.interval(explanation))])
+    legend = Legend([*SIGNS, ("whisker", content.interval(explanation))])
     return Section("ranking", "Ranking", [legend, _choose(panels)], lead)
 
 
 def _side_by_side(explanation: Explanation) -> Section | None:
-    from excir_dask.render.html.charts import side_by_side
+    from excir_dask.render.html.explanation_charts import side_by_side
 
     outputs = _names(explanation)
     if len(outputs) < 2:
@@ -126,7 +126,7 @@ def _side_by_side(explanation: Explanation) -> Section | None:
 
 
 def _spread(explanation: Explanation) -> Section:
-    from excir_dask.render.html.charts import swarm
+    from excir_dask.render.html.explanation_charts import swarm
 
     outputs = _names(explanation)[:OUTPUTS]
     drawn, step = swarm([explanation.of(output) for output in outputs], outputs)
@@ -229,25 +229,25 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
         Column("q75", "number", table["q75"], "a quarter of the values lie above"),
         Column("flag", "flag", table["flag"], "what to be careful with", pick=True),
     ]
-    return content(columns, sort=place)
+    return pack(columns, sort=place)
 
 
 def _read(explanation: Explanation) -> Section:
-    blocks: list[Block] = [Facts(wording.read(explanation))]
-    columns = wording.columns(explanation)
+    blocks: list[Block] = [Facts(content.read(explanation))]
+    columns = content.columns(explanation)
     if columns:
-        blocks.append(Grid(["column", "what happened", "why"], columns[: wording.COLUMNS], words=3))
-    if len(columns) > wording.COLUMNS:
-        left = len(columns) - wording.COLUMNS
+        blocks.append(Grid(["column", "what happened", "why"], columns[: content.COLUMNS], words=3))
+    if len(columns) > content.COLUMNS:
+        left = len(columns) - content.COLUMNS
         blocks.append(Words([f"And {left:,} more, which explanation.json names."]))
     return Section("read", "What was read and left out", blocks)
 
 
 def _end(explanation: Explanation) -> list[Section]:
     return [
-        Section("quality", "Quality notes", [Points(wording.quality(explanation))]),
-        Section("limits", "What a score says, and what it does not", [Words([_MEANING]), Points(wording.LIMITS)]),
-        Section("provenance", "Provenance", [Facts(wording.provenance(explanation))]),
+        Section("quality", "Quality notes", [Points(content.quality(explanation))]),
+        Section("limits", "What a score says, and what it does not", [Words([_MEANING]), Points(content.LIMITS)]),
+        Section("provenance", "Provenance", [Facts(content.provenance(explanation))]),
     ]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.render.html.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
-from excir_dask.render.html.columns import Column, content
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
+from excir_dask.render.html.table_data import Column, pack
 from excir_dask.render.plots.sweep import NAMES
 from excir_dask.render.text.sweep import headline, percent, table_of, title, verdict
 from excir_dask.sweep.summary import HIGH, LOW, of_kind
@@ -117,7 +117,7 @@ def _tables(sweep: Sweep) -> list[Section]:
 
 def _runs(sweep: Sweep) -> dict[str, object]:
     runs = sweep.runs
-    return content(
+    return pack(
         [
             Column("share", "text", [percent(fraction) for fraction in runs["fraction"]], pick=True),
             Column("seed", "whole", runs["seed"]),

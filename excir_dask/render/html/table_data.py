@@ -29,7 +29,7 @@ class Column:
     """a score with a bar from 0.5 under it"""
 
 
-def content(columns: Sequence[Column], sort: int = 0) -> dict[str, Any]:
+def pack(columns: Sequence[Column], sort: int = 0) -> dict[str, Any]:
     """Columns as the script reads them; ``sort`` is the place of the column whose order the rows are in."""
     return {"sort": sort, "scale": SCALE, "columns": [_packed(column) for column in columns]}
 

@@ -1,6 +1,8 @@
-"""The picture of the README.
+"""Draws the picture of the README.
 
-Make it with ``excir demo`` and ``python -m excir_dask.render.plots.picture excir-demo/explanation docs/ranking.svg``.
+Run ``excir demo``, then::
+
+    python -m excir_dask.render.plots.readme_picture excir-demo/explanation docs/ranking.svg
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def draw(folder: str | Path, target: str | Path) -> None:
 
 def main(arguments: list[str]) -> None:
     if len(arguments) != 2:
-        raise UsageError("usage: python -m excir_dask.render.plots.picture EXPLANATION OUT.svg")
+        raise UsageError("usage: python -m excir_dask.render.plots.readme_picture EXPLANATION OUT.svg")
     draw(*arguments)
 
 
