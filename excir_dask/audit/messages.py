@@ -1,11 +1,10 @@
-"""What an audit says: a sentence for each finding, and the text of a run."""
+"""What an audit says: a sentence for each finding, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MARKS = {"ok": "ok", "warn": "WARN", "fail": "FAIL"}
 _ORDERS = {"ndcg_min": "nDCG", "jaccard_min": "Jaccard of the top", "kendall_min": "Kendall's tau"}
 
 
@@ -89,26 +88,3 @@ def few_row_groups(row_groups: Mapping[str, int]) -> str:
     """
     have = " and ".join(f"{name} has only {count} row group{'s'[: count != 1]}" for name, count in row_groups.items())
     return f"errors assume independent rows: {have}, too few to tell whether rows of one are alike"
-
-
-def tally(statuses: Sequence[str]) -> str:
-    """How many windows of a backfill ended how.
-
-    >>> tally(["ok", "fail", "ok"])
-    '3 windows: 2 ok, 1 fail'
-    """
-    counts = [f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses)]
-    return f"{len(statuses)} windows: {', '.join(counts)}"
-
-
-def summary(run: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> str:
-    """A run as people read it."""
-    against = f"against {run['baseline']}" if run["baseline"] else "without a baseline"
-    checks = f"{run['checks']} check{'' if run['checks'] == 1 else 's'}"
-    lines = [f"{MARKS[run['status']]:<5} {run['window'] or run['audit']}: {checks} {against}"]
-    lines += [
-        f"  {MARKS[one['severity']]:<5} {one['constraint_check_type']}: {one['description']}" for one in violations
-    ]
-    lines += [f"  note: {note}" for note in run["notes"]]
-    lines.append(f"  saved in {run['folder']}")
-    return "\n".join(lines)

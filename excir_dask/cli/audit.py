@@ -104,11 +104,11 @@ def run(
 
     Where it runs is the configuration's, unless --scheduler or --cluster says otherwise.
     """
-    from excir_dask.audit import messages as words
     from excir_dask.audit.config import read_config, with_options
     from excir_dask.audit.run import audit as run_audit
     from excir_dask.audit.run import told
     from excir_dask.audit.window import NotThereError
+    from excir_dask.render.text.audit import summary, tally
 
     done: list[dict[str, Any]] = []
     codes: list[int] = []
@@ -134,7 +134,7 @@ def run(
                     continue
                 done.append(found.to_dict())
                 if not as_json:
-                    click.echo(words.summary(found.about, found.violations))
+                    click.echo(summary(found.about, found.violations))
     except Exception as error:  # the groups say what it is and end with the code
         if not isinstance(error, click.ClickException):
             _say(as_json, name, "error", exit_code_of(error), done, told(error))
@@ -146,7 +146,7 @@ def run(
     elif any(one["status"] in failing for one in done):
         code = 1
     if backfill and not as_json:
-        click.echo(words.tally([one["status"] for one in done]))
+        click.echo(tally([one["status"] for one in done]))
     _say(as_json, name, status, code, done)
     ctx.exit(code)
 
@@ -240,7 +240,8 @@ def history(
     """
     from excir_dask.audit import history as kept
     from excir_dask.audit.window import read_date
-    from excir_dask.render.text.trend import plot_trend, runs_text, trend_text
+    from excir_dask.render.plots.trend import plot_trend
+    from excir_dask.render.text.audit import runs_text, trend_text
     from excir_dask.results.tables import records
 
     store = _store(results)

@@ -1,4 +1,4 @@
-"""Words that messages and results share: counts with their noun, lists of names, sizes."""
+"""Words that messages and results share: counts with their noun, sizes, shares, lists of names."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def size(bytes_: float) -> str:
     from dask.utils import format_bytes
 
     return str(format_bytes(int(bytes_)))
+
+
+def percent(share: float) -> str:
+    """A share as people write it.
+
+    >>> percent(0.2), percent(0.125), percent(0.0005)
+    ('20%', '12.5%', '0.05%')
+    """
+    return f"{100 * share:.4g}%"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,14 +1,13 @@
-"""Text measured in the cells of a terminal, of which a wide (East Asian) character takes two."""
+"""Text measured in the cells of a terminal: a wide (East Asian) character takes two."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
 
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+from excir_dask.common.wording import printable
 
-_MOVING = ("Cc", "Zl", "Zp")
-"""categories of characters that end a line or steer a terminal"""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def cells(text: str) -> int:
@@ -21,25 +20,25 @@ def cells(text: str) -> int:
 
 
 def short(text: str, most: int) -> str:
-    """The text, cut where it takes more than so many cells; what would move the cursor is shown as a box.
+    """The text, cut to at most so many cells; a box stands for a character that would move the cursor.
 
     >>> short("temperature", 6), short("温度センサー", 6), short("a\\nb", 6)
     ('tempe…', '温度…', 'a□b')
     """
-    shown = "".join("□" if unicodedata.category(character) in _MOVING else character for character in text)
+    shown = printable(text)
     if cells(shown) <= most:
         return shown
-    kept, room = "", most - 1
+    start, room = "", most - 1
     for character in shown:
         room -= _cells(character)
         if room < 0:
             break
-        kept += character
-    return kept + "…"
+        start += character
+    return start + "…"
 
 
 def fit(text: str, width: int) -> str:
-    """The text in exactly so many cells: cut, or with blanks after it."""
+    """The text in exactly so many cells: cut, or padded with blanks."""
     shown = short(text, width)
     return shown + " " * (width - cells(shown))
 

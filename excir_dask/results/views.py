@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
 def text(result: Any) -> str:
     """A result as text for a terminal."""
-    return str(_module_of(result).text(result))
+    from excir_dask.render.text import agreement, explanation, sweep
+
+    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}
+    return str(kinds[type(result).__name__].text(result))
 
 
 def html(result: Any) -> str:
     """A result as a fragment of HTML for a notebook."""
-    return str(_module_of(result).html(result))
+    from excir_dask.render.html.notebook import agreement, explanation, sweep
+
+    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}
+    return str(kinds[type(result).__name__](result))
 
 
 def verdict(sweep: Any) -> str:
@@ -74,9 +80,3 @@ def sweep_picture(sweep: Any, path: str | os.PathLike[str] | None) -> Figure:
     from excir_dask.render.plots.sweep import picture
 
     return picture(sweep, path)
-
-
-def _module_of(result: Any) -> Any:
-    from excir_dask.render.text import agreement, explanation, sweep
-
-    return {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}[type(result).__name__]

@@ -14,7 +14,6 @@ from days import FIRST, frame, write_day
 
 from excir_dask import Explanation
 from excir_dask.audit import history
-from excir_dask.audit import messages as words
 from excir_dask.audit.baseline import baselines, set_baseline
 from excir_dask.audit.config import read_config
 from excir_dask.audit.limits import CHECKS
@@ -24,6 +23,7 @@ from excir_dask.audit.store import open_store
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.render.html import audit_page
+from excir_dask.render.text.audit import summary
 from excir_dask.results.audit import AuditResult
 
 pytestmark = pytest.mark.usefixtures("synchronous")
@@ -140,7 +140,7 @@ def test_the_manifest_says_by_what_a_run_was_judged(plant):
 def test_few_row_groups_are_told(audited):
     (note,) = audited.runs[9].to_dict()["notes"]
     assert "errors assume independent rows: the window has only 1 row group and the baseline has only 1" in note
-    assert f"note: {note}" in words.summary(audited.runs[9].about, audited.runs[9].violations)
+    assert f"note: {note}" in summary(audited.runs[9].about, audited.runs[9].violations)
 
 
 def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audited):

@@ -18,7 +18,7 @@ from excir_dask import Explanation, Sweep
 from excir_dask.cli import excir
 from excir_dask.errors import UsageError
 from excir_dask.render.html import explanation_page, page
-from excir_dask.render.html.figures import LABEL, labels
+from excir_dask.render.html.labels import LABEL, labels
 from excir_dask.render.terminal import cells
 from excir_dask.results.audit import AuditResult
 

@@ -1,1 +1,1 @@
-"""Ways to look at an explanation: plots, and the picture of the README."""
+"""Reports as single HTML files that work offline, and fragments of HTML for notebooks."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.audit.history import days_of
 from excir_dask.audit.limits import CHECKS
+from excir_dask.common.wording import count
 from excir_dask.render.html.blocks import Tone, Verdict
 
 if TYPE_CHECKING:
@@ -51,19 +52,19 @@ def verdict(result: AuditResult) -> Verdict:
     status = str(about["status"])
     against = f"against {_window(about['baseline_window'], about['baseline'])}" if about["baseline"] else "no baseline"
     if not found:
-        said = f"{_count(about['checks'], 'check')}, {against}: nothing is beyond its limits."
+        said = f"{count(about['checks'], 'check')}, {against}: nothing is beyond its limits."
         if not about["baseline"]:
-            said = f"{_count(about['checks'], 'check')} without a baseline: only the guards of the data were checked."
+            said = f"{count(about['checks'], 'check')} without a baseline: only the guards of the data were checked."
         return Verdict(said, TONES[status], WORDS[status])
     worst = [one for one in found if one["severity"] == status]
     names = list(dict.fromkeys(_about(one) for one in worst))
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     counts = [
-        _count(number, word)
+        count(number, word)
         for severity, word in (("fail", "failure"), ("warn", "warning"))
         if (number := sum(one["severity"] == severity for one in found))
     ]
-    said = f"{' and '.join(counts)} in {_count(about['checks'], 'check')} {against}: {', '.join(names[:NAMED])}{more}."
+    said = f"{' and '.join(counts)} in {count(about['checks'], 'check')} {against}: {', '.join(names[:NAMED])}{more}."
     return Verdict(said, TONES[status], WORDS[status])
 
 
@@ -87,7 +88,7 @@ def cards(result: AuditResult) -> list[tuple[str, str, str]]:
     counted = int((changes["shift"].abs() > changes["reach"]).sum())
     steady = result.trend.drop_duplicates(["output", "kind", "name"])["steady"].sum()
     cards = [
-        (f"{failures:,}", "failures", f"and {_count(len(found) - failures, 'warning')}"),
+        (f"{failures:,}", "failures", f"and {count(len(found) - failures, 'warning')}"),
         (f"{about['checks']}", "checks", "of features, groups and guards"),
         (f"{about['rows']:,}", "rows in the window", "all of them" if _all_rows(result) else "a sample was read"),
     ]
@@ -105,7 +106,7 @@ def _all_rows(result: AuditResult) -> bool:
 def slope(part: pd.DataFrame) -> str:
     """How one score went from run to run."""
     row, last = part.iloc[0], part.iloc[-1]
-    span = f"{row['cir']:.3f} → {last['cir']:.3f} over {_count(len(part), 'run')}"
+    span = f"{row['cir']:.3f} → {last['cir']:.3f} over {count(len(part), 'run')}"
     jump = part[part["run"] == row["jumped"]]
     if len(jump):
         return f"{span}; another score since {days_of(jump).iloc[0]}"
@@ -162,7 +163,3 @@ def figure(value: float | None) -> str:
 
 def _window(window: str | None, run: str) -> str:
     return f"the baseline {window or run}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

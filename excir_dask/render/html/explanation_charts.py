@@ -20,10 +20,10 @@ from excir_dask.render.html.figures import (
     bare,
     chart,
     hover,
-    label,
     name_rows,
     rounded,
 )
+from excir_dask.render.html.labels import label
 
 if TYPE_CHECKING:
     import pandas as pd

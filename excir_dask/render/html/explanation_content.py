@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from excir_dask.common.wording import count, percent, size
 from excir_dask.render.html.blocks import Block, Points, Strong, Words
-from excir_dask.render.text import explanation as display
+from excir_dask.render.text.notes import notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +87,7 @@ def _sentence(table: pd.DataFrame, output: str) -> list[str]:
             said.append(f" {'moves' if len(names) == 1 else 'move'} most {word} {output}")
     faint = int((table["strength"] < FAINT).sum())
     said = [*said, "."] if said else [f"Nothing moves with {output}."]
-    return [*said, f" {faint:,} of {_count(len(table), 'feature')} show next to no co-movement."] if faint else said
+    return [*said, f" {faint:,} of {count(len(table), 'feature')} show next to no co-movement."] if faint else said
 
 
 def _strongest(table: pd.DataFrame, way: int) -> list[str]:
@@ -96,7 +97,7 @@ def _strongest(table: pd.DataFrame, way: int) -> list[str]:
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Figures at a glance."""
     rows, settings = explanation.facts.rows, explanation.facts.settings
-    sample = "all rows of the lake" if settings.fraction == 1 else f"a {_share(settings.fraction)} sample"
+    sample = "all rows of the lake" if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
     outputs, model = list(explanation.outputs["output"]), explanation.provenance.model
     source = "columns of the lake" if len(outputs) > 1 else "a column of the lake"
     groups = explanation.groups["group"].nunique()
@@ -119,11 +120,11 @@ def read(explanation: Explanation) -> list[tuple[str, str]]:
     rows, settings, lake = (explanation.facts.rows, explanation.facts.settings, explanation.provenance.lake)
     found = [("Lake", lake.name)]
     if lake.files is not None:
-        found.append(("Files", f"{lake.files:,}, {_bytes(lake.bytes)}"))
+        found.append(("Files", f"{lake.files:,}, {size(lake.bytes or 0)}"))
     found.append(("Rows of the lake", f"{rows.lake:,}"))
     if settings.fraction < 1:
         by = "row by row" if settings.sampling == "rows" else "in whole row groups"
-        found.append(("Sample", f"{rows.sampled:,} rows ({_share(settings.fraction)}), {by}, seed {settings.seed}"))
+        found.append(("Sample", f"{rows.sampled:,} rows ({percent(settings.fraction)}), {by}, seed {settings.seed}"))
     found.append(("Dropped: output missing", f"{rows.without_output:,}"))
     if settings.weights:
         found.append(("Weights", settings.weights))
@@ -150,7 +151,7 @@ def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
 
 def quality(explanation: Explanation) -> list[tuple[str, str]]:
     """The notes of the result's text, as points."""
-    found = [note.removeprefix("note: ") for note in display.notes(explanation)]
+    found = [note.removeprefix("note: ") for note in notes(explanation)]
     return [("", note[0].upper() + note[1:] + ".") for note in found] or [
         ("", "Nothing was found that needs a remark.")
     ]
@@ -160,7 +161,7 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
     """Where the result came from, and how to make it again."""
     made, settings = explanation.provenance, explanation.facts.settings
     model = made.model
-    amount = f", {_bytes(made.bytes_read)} read" if made.bytes_read else ""
+    amount = f", {size(made.bytes_read)} read" if made.bytes_read else ""
     found = [("Finished", made.finished.replace("T", " ").replace("+00:00", " UTC"))]
     if made.lake.fingerprint is not None:
         found.append(("Fingerprint of the lake", made.lake.fingerprint))
@@ -169,7 +170,7 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
         found.append(("SHA-256 of the model", model.sha256))
         found.append(("Columns of the model", f"{len(model.columns):,}"))
     found += [
-        ("Run", f"{made.seconds:,.3g} s, {_count(made.slices, 'slice')}{amount}"),
+        ("Run", f"{made.seconds:,.3g} s, {count(made.slices, 'slice')}{amount}"),
         ("Centring", settings.centering),
         ("Ranked by", settings.rank_by),
         ("Outputs", _outputs({name: settings.outputs[name] for name in explanation.outputs["output"]})),
@@ -188,17 +189,3 @@ def interval(explanation: Explanation) -> str:
 def _outputs(columns: Mapping[str, str | None]) -> str:
     said = [name if column in (None, name) else f"{name} = {column}" for name, column in columns.items()]
     return "; ".join(said[:COLUMNS]) + (f"; and {len(said) - COLUMNS:,} more" if len(said) > COLUMNS else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _share(fraction: float) -> str:
-    return f"{100 * fraction:.3g}%"
-
-
-def _bytes(value: Any) -> str:
-    from dask.utils import format_bytes
-
-    return str(format_bytes(int(value)))

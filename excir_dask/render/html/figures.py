@@ -1,15 +1,13 @@
-"""What every chart of a report begins with: a bare Bokeh figure, the inks for both grounds, and names as labels."""
+"""What every chart of a report starts from: a bare Bokeh figure, and its colours on a light and a dark page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from excir_dask.render.html.blocks import Chart
+from excir_dask.render.html.labels import labels
 from excir_dask.render.plots.ranking import COLOURS
-from excir_dask.render.terminal import cells
 
 INK, MUTED, GRID = "#20242a", "#626a73", "#e2e5e9"
 PAPER = "#fefefe"
@@ -21,13 +19,6 @@ DARK = {
 }  # fmt: skip
 """colours of a chart on a light ground -> on a dark one; the page's script swaps them"""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-LABEL = 20
-"""small letters of a name beside a chart, or as many others as take their room: on a phone more would leave none for
-the chart"""
-CAPITAL = 1.4
-"""small letters that take the room of a capital one"""
-_ROUNDS = 20
-"""of telling names apart; each splits what is alike, so that few are needed"""
 
 
 def bare(height: int, x_range: Any, y_range: Any, **options: Any) -> Any:
@@ -89,71 +80,6 @@ def hover(figure: Any, renderers: Sequence[Any], tooltips: Mapping[str, str]) ->
     from bokeh.models import HoverTool
 
     figure.add_tools(HoverTool(renderers=list(renderers), tooltips=list(tooltips.items()), point_policy="follow_mouse"))
-
-
-def labels(names: Sequence[str]) -> list[str]:
-    """Names beside a chart, none wider than :data:`LABEL`, and cut so that they still differ.
-
-    >>> labels(["wheel_front_01_temperature", "wheel_front_02_temperature", "speed"])
-    ['wheel_front_01…', 'wheel_front_02…', 'speed']
-    """
-    shown = {name: label(name) for name in names}
-    for _ in range(_ROUNDS):
-        alike: dict[str, list[str]] = {}
-        for name, text in shown.items():
-            alike.setdefault(text, []).append(name)
-        clashes = [some for some in alike.values() if len(some) > 1]
-        if not clashes:
-            break
-        for some in clashes:
-            shown |= _apart(some)
-    return [shown[name] for name in names]
-
-
-def _apart(names: Sequence[str]) -> dict[str, str]:
-    """Labels of names that begin and end alike: mostly of what is between, with as much of the beginning as fits."""
-    start = _beginning(names)
-    found: dict[str, str] = {}
-    for known in (re.sub(r"[^_.\W]*$", "", start), start):  # whole words, unless that shows no difference
-        left = [name[len(known) :] for name in names]
-        end = re.sub(r"^[^_.\W]*", "", _beginning([name[::-1] for name in left])[::-1])
-        inner = [name[: len(name) - len(end)] + "…" * bool(end) for name in left]
-        head = _first(known, LABEL - 1 - max(map(_width, inner)))
-        head = known if head == known else f"{head}…"
-        found = {name: label(head + text) for name, text in zip(names, inner, strict=True)}
-        if len(set(found.values())) > 1:
-            break
-    return found
-
-
-def label(name: str, most: int = LABEL) -> str:
-    """A name as a chart shows it: cut in its middle, because names often differ at both ends.
-
-    >>> label("sensor_front_left_axle_temperature", 20), label("温度センサー", 8)
-    ('sensor_fr…emperature', '温…サー')
-    """
-    cut = name
-    if _width(name) > most:
-        cut = f"{_first(name, (most - 1) // 2)}…{_first(name[::-1], most // 2)[::-1]}"
-    # Bokeh takes $$...$$, \[...\] and \(...\) for formulas, and would look for a typesetter on the network.
-    return cut.replace("$$", "$\u200b$").replace("\\[", "\\\u200b[").replace("\\(", "\\\u200b(")
-
-
-def _width(text: str) -> float:
-    """Small letters that would take as much room."""
-    return sum(CAPITAL if mark.isupper() else cells(mark) for mark in text)
-
-
-def _first(text: str, room: float) -> str:
-    """As much of a text's beginning as takes the room of so many small letters."""
-    ends = accumulate(map(_width, text))
-    return text[: sum(end <= room for end in ends)]
-
-
-def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
-    first, last = min(names), max(names)
-    return first[: next((place for place, mark in enumerate(first) if mark != last[place]), len(first))]
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:

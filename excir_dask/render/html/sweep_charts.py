@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.common.wording import percent
 from excir_dask.render.html.blocks import Chart
 from excir_dask.render.html.figures import AGAINST, FONT, INK, MUTED, PAPER, WITH, bare, chart, hover, rounded
-from excir_dask.render.text.sweep import percent
 from excir_dask.sweep.summary import of_kind
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from excir_dask.common.wording import percent
 from excir_dask.render.html.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
 from excir_dask.render.html.table_data import Column, pack
 from excir_dask.render.plots.sweep import NAMES
-from excir_dask.render.text.sweep import headline, percent, table_of, title, verdict
+from excir_dask.render.text.sweep import headline, table_of, title, verdict
 from excir_dask.sweep.summary import HIGH, LOW, of_kind
 
 if TYPE_CHECKING:

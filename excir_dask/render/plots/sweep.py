@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from excir_dask.common.wording import percent
 from excir_dask.errors import UsageError, nearest
 from excir_dask.render.plots.canvas import GRID, INK, MUTED, axes, check_path, padded, pyplot
 from excir_dask.render.plots.ranking import COLOURS
-from excir_dask.render.text.sweep import percent
 from excir_dask.sweep.summary import HIGH, LOW, front_of, of_kind
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Results as text for a terminal, and as small fragments of HTML for a notebook."""
+"""Results as text for a terminal."""

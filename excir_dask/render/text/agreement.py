@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.wording import count, listed
@@ -21,13 +20,13 @@ LINE = 90
 BEYOND = 0.0455
 """share of differences beyond two standard errors that chance alone gives"""
 
-_MEASURES = ["jaccard", "jaccard_chance", "spearman", "kendall", "ndcg", "procrustes", "affine", "kl"]
+MEASURES = ["jaccard", "jaccard_chance", "spearman", "kendall", "ndcg", "procrustes", "affine", "kl"]
 _MEANING = {
     "centering": "scores that are centred differently differ on the same rows too",
     "rank_by": "each explanation keeps its own order, and order is compared by what each ranks by",
     "columns": "outputs of one name come from different columns",
 }
-_KEY = (
+KEY = (
     "jaccard, spearman, kendall, ndcg: 1 is the same order; chance: jaccard of random orders; "
     "procrustes, affine, kl: 0 is the same shape"
 )
@@ -35,33 +34,16 @@ _KEY = (
 
 def text(agreement: Agreement, top: int = 10) -> str:
     """The measures and their meaning for every output, the largest shifts, then what differs."""
-    lines = [_headline(agreement), *fill(_differing(agreement), LINE), ""]
+    lines = [headline(agreement), *fill(differing(agreement), LINE), ""]
     for output, table in agreement.table.groupby("output", sort=False):
         lines += [f"{short(str(output), LINE)}: agreement", *_rows(table)]
         for row in table.to_dict("records"):
-            lines += _folded(f"{row['kind']}: {_verdict(agreement, row)}")
+            lines += _folded(f"{row['kind']}: {verdict(agreement, row)}")
         lines.append("")
     shifts, several = agreement.shifts(n=top), agreement.features["output"].nunique() > 1
     lines += ["largest shifts of scores (* more than twice their standard error)", *_shift_rows(shifts, several), ""]
-    lines += fill(_KEY.split(" "), LINE, " ")
+    lines += fill(KEY.split(" "), LINE, " ")
     return "\n".join([*lines, *notes(agreement)])
-
-
-def html(agreement: Agreement, top: int = 10) -> str:
-    """The same as a fragment of HTML that inherits the notebook's colours."""
-    parts = [f"<div style='font-size:90%'><p>{escape(_headline(agreement))}</p>"]
-    parts += [f"<p>{escape(line)}</p>" for line in _differing(agreement)]
-    titles = ["output", "kind", "n", "k", *_MEASURES]
-    rows = agreement.table.to_dict("records")
-    parts.append(_html_table(titles, [[_shown(row[title]) for title in titles] for row in rows]))
-    parts += [
-        f"<p><b>{escape(str(row['output']))}</b>, {row['kind']}: {escape(_verdict(agreement, row))}</p>" for row in rows
-    ]
-    shifts = agreement.shifts(n=top)
-    parts.append("<p>largest shifts of scores</p>")
-    parts.append(_html_table(map(str, shifts), [[_shown(cell) for cell in row] for row in shifts.to_numpy().tolist()]))
-    parts += [f"<p>{escape(note)}</p>" for note in [_KEY, *notes(agreement)]]
-    return "".join(parts) + "</div>"
 
 
 def notes(agreement: Agreement) -> list[str]:
@@ -79,11 +61,11 @@ def notes(agreement: Agreement) -> list[str]:
     return found
 
 
-def _headline(agreement: Agreement) -> str:
+def headline(agreement: Agreement) -> str:
     return f"Agreement of {agreement.names[0]} (A) and {agreement.names[1]} (B)"
 
 
-def _differing(agreement: Agreement) -> list[str]:
+def differing(agreement: Agreement) -> list[str]:
     return [f"{name}: {_value(a)} in A, {_value(b)} in B." for name, (a, b) in agreement.settings.items()]
 
 
@@ -95,15 +77,15 @@ def _value(value: Any) -> str:
 
 def _rows(table: pd.DataFrame) -> list[str]:
     """Measures of one output, a line for features and one for groups."""
-    titles = ["chance" if name == "jaccard_chance" else name for name in _MEASURES]
+    titles = ["chance" if name == "jaccard_chance" else name for name in MEASURES]
     lines = [f"  {'':<8} {'n':>6} {'k':>4}" + "".join(f" {title:>{max(len(title), 7)}}" for title in titles)]
     for row in table.to_dict("records"):
-        measures = [f" {row[name]:>{max(len(title), 7)}.3f}" for name, title in zip(_MEASURES, titles, strict=True)]
+        measures = [f" {row[name]:>{max(len(title), 7)}.3f}" for name, title in zip(MEASURES, titles, strict=True)]
         lines.append(f"  {row['kind']:<8} {row['n']:>6} {row['k']:>4}" + "".join(measures))
     return lines
 
 
-def _verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
+def verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
     """One row of the table in words."""
     n, k, kind = row["n"], row["k"], row["kind"]
     if n == 1:
@@ -148,16 +130,3 @@ def _shift_rows(shifts: pd.DataFrame, several: bool) -> list[str]:
 def _folded(sentence: str) -> list[str]:
     lines = fill(sentence.split(" "), LINE - 4, " ")
     return [f"  {lines[0]}", *(f"    {line}" for line in lines[1:])]
-
-
-def _shown(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    return f"{cell:.4f}" if isinstance(cell, float) else escape(str(cell))
-
-
-def _html_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    left = "style='text-align:left'"
-    head = "".join(f"<th {left}>{escape(title)}</th>" for title in titles)
-    body = ("<tr>" + "".join(f"<td {left}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{''.join(body)}</table>"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.common.wording import count, size
+from excir_dask.common.wording import count, percent, size
 from excir_dask.sweep.summary import of_kind
 
 if TYPE_CHECKING:
@@ -42,16 +41,6 @@ def text(sweep: Sweep) -> str:
             lines.append(f"  {'  '.join(padded)}  {row[-1]}".rstrip())
         lines.append("")
     return "\n".join([*lines, verdict(sweep)])
-
-
-def html(sweep: Sweep) -> str:
-    """The same as a fragment of HTML that inherits the notebook's colours."""
-    parts = [f"<div style='font-size:90%'><p>{escape(headline(sweep))}</p>"]
-    for kind in sweep.summary["kind"].unique():
-        head, *body = table_of(sweep, kind)
-        rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
-        parts.append(f"<p>{escape(title(sweep, kind))}</p><table>{''.join(rows)}</table>")
-    return "".join(parts) + f"<p>{escape(verdict(sweep))}</p></div>"
 
 
 def headline(sweep: Sweep) -> str:
@@ -100,15 +89,6 @@ def verdict(sweep: Sweep) -> str:
     return said
 
 
-def percent(fraction: float) -> str:
-    """A share as people write it.
-
-    >>> percent(0.2), percent(0.125), percent(0.0005)
-    ('20%', '12.5%', '0.05%')
-    """
-    return f"{100 * fraction:.4g}%"
-
-
 def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
     """Cells of the table of one kind, its head first."""
     table = of_kind(sweep.summary, kind)
@@ -127,10 +107,6 @@ def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
 def _mark(sweep: Sweep, fraction: float) -> str:
     marks = {"chosen": fraction == sweep.chosen, "front": fraction in sweep.front, "knee": fraction == sweep.knee}
     return ", ".join(name for name, holds in marks.items() if holds)
-
-
-def _html_row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag} style='text-align:right'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _outputs(sweep: Sweep) -> str:

@@ -1,0 +1,81 @@
+"""Names beside a chart: cut to a width that a phone has room for, and so that they still differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+from excir_dask.render.terminal import cells
+
+LABEL = 20
+"""width of a name beside a chart, in lower-case letters: on a phone a longer one would leave no room for the chart"""
+CAPITAL = 1.4
+"""width of a capital, in lower-case letters"""
+_ROUNDS = 20
+"""of telling names apart; each round splits what looks alike, so few are needed"""
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Names beside a chart, none wider than :data:`LABEL`, and cut so that they still differ.
+
+    >>> labels(["wheel_front_01_temperature", "wheel_front_02_temperature", "speed"])
+    ['wheel_front_01…', 'wheel_front_02…', 'speed']
+    """
+    shown = {name: label(name) for name in names}
+    for _ in range(_ROUNDS):
+        alike: dict[str, list[str]] = {}
+        for name, text in shown.items():
+            alike.setdefault(text, []).append(name)
+        clashes = [some for some in alike.values() if len(some) > 1]
+        if not clashes:
+            break
+        for some in clashes:
+            shown |= _apart(some)
+    return [shown[name] for name in names]
+
+
+def _apart(names: Sequence[str]) -> dict[str, str]:
+    """Labels of names that begin and end alike: mostly of what is between, with as much of the beginning as fits."""
+    start = _beginning(names)
+    found: dict[str, str] = {}
+    for known in (re.sub(r"[^_.\W]*$", "", start), start):  # whole words, unless that shows no difference
+        left = [name[len(known) :] for name in names]
+        end = re.sub(r"^[^_.\W]*", "", _beginning([name[::-1] for name in left])[::-1])
+        inner = [name[: len(name) - len(end)] + "…" * bool(end) for name in left]
+        head = _first(known, LABEL - 1 - max(map(_width, inner)))
+        head = known if head == known else f"{head}…"
+        found = {name: label(head + text) for name, text in zip(names, inner, strict=True)}
+        if len(set(found.values())) > 1:
+            break
+    return found
+
+
+def label(name: str, most: int = LABEL) -> str:
+    """A name as a chart shows it: cut in its middle, because names often differ at both ends.
+
+    >>> label("sensor_front_left_axle_temperature", 20), label("温度センサー", 8)
+    ('sensor_fr…emperature', '温…サー')
+    """
+    cut = name
+    if _width(name) > most:
+        cut = f"{_first(name, (most - 1) // 2)}…{_first(name[::-1], most // 2)[::-1]}"
+    # Bokeh takes $$...$$, \[...\] and \(...\) for formulas, and would look for a typesetter on the network.
+    return cut.replace("$$", "$\u200b$").replace("\\[", "\\\u200b[").replace("\\(", "\\\u200b(")
+
+
+def _width(text: str) -> float:
+    """Small letters that would take as much room."""
+    return sum(CAPITAL if mark.isupper() else cells(mark) for mark in text)
+
+
+def _first(text: str, room: float) -> str:
+    """As much of a text's beginning as takes the room of so many small letters."""
+    ends = accumulate(map(_width, text))
+    return text[: sum(end <= room for end in ends)]
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    first, last = min(names), max(names)
+    return first[: next((place for place, mark in enumerate(first) if mark != last[place]), len(first))]
