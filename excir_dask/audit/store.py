@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from excir_dask.audit.window import split_query
 from excir_dask.errors import LakeError, ReadError, UsageError, nearest
-from excir_dask.lake.store_errors import may_pass, public, translated
+from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import HIDDEN, whole
@@ -156,12 +156,12 @@ class Store:
             yield
         except OSError as given:
             options = self.filesystem.handler.fs.storage_options if self._by_fsspec else None
-            error = translated(given, options)
+            error = as_os_error(given, options)
             if isinstance(error, PermissionError | FileNotFoundError):
                 raise LakeError(
                     f"results cannot be kept in {self.name}: {error}; check the place, credentials and write access"
                 ) from None
-            if may_pass(given):
+            if is_transient(given):
                 raise ReadError(f"results cannot be kept in {self.name}: {error}; try again later") from None
             raise
 
@@ -204,7 +204,7 @@ def open_store(place: str | os.PathLike[str], storage_options: Mapping[str, Any]
     """The results at a path or URL, which need not exist yet."""
     name = os.fspath(place)
     filesystem, root = filesystem_of(name, storage_options if "://" in name else None)
-    return Store(public(name).rstrip("/"), filesystem, root)
+    return Store(redact(name).rstrip("/"), filesystem, root)
 
 
 def split_run(run: str) -> tuple[str, str]:

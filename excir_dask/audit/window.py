@@ -12,7 +12,7 @@ from typing import Any
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError, nearest
-from excir_dask.lake.store_errors import public
+from excir_dask.lake.store_errors import redact
 from excir_dask.lake.stores import filesystem_of
 
 _FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}")
@@ -94,7 +94,7 @@ def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | Non
     root = filesystem.get_file_info(filesystem_of(lake, storage_options)[1])
     kind = LakeError if root.type == fs.FileType.NotFound else NotThereError
     raise kind(
-        f"the lake {public(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
+        f"the lake {redact(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
     )
 
 

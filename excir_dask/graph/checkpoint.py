@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError, ReadError, UsageError
 from excir_dask.graph.state_format import freeze, thaw
-from excir_dask.lake.store_errors import may_pass, said
+from excir_dask.lake.store_errors import is_transient, redacted_message
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class Checkpoint:
             if not isinstance(content, tuple) or len(content) != 2 or content[0] != name:
                 raise DataError("it holds the state of another slice")
         except (DataError, OSError) as error:
-            _log.warning("the state %s cannot be used and is computed again: %s", path, said(error))
+            _log.warning("the state %s cannot be used and is computed again: %s", path, redacted_message(error))
             return None
         return content[1]
 
@@ -100,7 +100,7 @@ class Checkpoint:
             if self._local:
                 self.filesystem.move(part, path)
         except OSError as error:  # such as a full disk
-            raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {said(error)}") from None
+            raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {redacted_message(error)}") from None
 
 
 def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -> Checkpoint:
@@ -112,9 +112,9 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
         with filesystem.open_output_stream(posixpath.join(folder, RUN)) as target:
             target.write(text.encode())
     except (OSError, NotImplementedError) as error:
-        if isinstance(error, OSError) and may_pass(error):
-            raise ReadError(f"{root} (checkpoint) cannot be reached: {said(error)}") from None
-        reason = said(error) if str(error) else "its store is read only"
+        if isinstance(error, OSError) and is_transient(error):
+            raise ReadError(f"{root} (checkpoint) cannot be reached: {redacted_message(error)}") from None
+        reason = redacted_message(error) if str(error) else "its store is read only"
         raise UsageError(f"{root} (checkpoint) cannot be written to: {reason}; choose another folder") from None
     return Checkpoint(filesystem, folder)
 

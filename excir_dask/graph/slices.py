@@ -27,11 +27,11 @@ from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_sampl
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.kernels.sums import OutputSide, Sums, co_movement, count_below, merge_sums, one_unit
 from excir_dask.kernels.trim import TrimmedSums, merge_trimmed, trim
-from excir_dask.lake.blocks import Block, Layout, RowCounts, Scored, kept
-from excir_dask.lake.cache import HeldRows
+from excir_dask.lake.blocks import Block, Layout, ModelOutputs, RowCounts, sample_mask
+from excir_dask.lake.cache import CachedRows
 from excir_dask.lake.plan import Slice
-from excir_dask.lake.read import places_of, read_slice
-from excir_dask.lake.retry import retrying
+from excir_dask.lake.read import read_slice, row_ranges
+from excir_dask.lake.retry import with_retries
 from excir_dask.lake.rows import read_rows
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def on_slice(
     """A slice's state, or the one kept under its name; a read that fails in a way that may pass is tried again."""
 
     def make() -> State:
-        return retrying(lambda: scan(piece, frame, scored, *given))
+        return with_retries(lambda: scan(piece, frame, scored, *given))
 
     if keeper is None:
         return make()
@@ -112,14 +112,16 @@ def not_read(state: Any) -> Any:
     """What was there already: nothing was read for it now."""
     if isinstance(state, SliceSummary):
         return replace(state, counts=replace(state.counts, bytes_read=0))
-    if isinstance(state, Scored | HeldRows):
+    if isinstance(state, ModelOutputs | CachedRows):
         return replace(state, bytes_read=0)
     if isinstance(state, tuple) and state and isinstance(state[0], Sums):
         return (replace(state[0], bytes_read=np.zeros(())), *state[1:])
     return state
 
 
-def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout, model: Model, budget: int) -> Scored:
+def score_span(
+    piece: Slice, frame: Any, earlier: ModelOutputs | None, layout: Layout, model: Model, budget: int
+) -> ModelOutputs:
     """A model's outputs for the rows of a span; those that a smaller sample has already shown to it are taken over."""
     fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
     before = layout.open_files.bytes_read
@@ -134,16 +136,18 @@ def score_span(piece: Slice, frame: Any, earlier: Scored | None, layout: Layout,
         names = found
         parts.append(values)
     values = np.concatenate(parts, axis=1) if parts else np.empty((len(names), 0))
-    scored = Scored(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
+    scored = ModelOutputs(names, values, layout.sample.fraction, layout.open_files.bytes_read - before)
     if earlier is None:
         return scored
     if earlier.names and scored.names and earlier.names != scored.names:
         raise _other_names(earlier.names, scored.names)
-    places = places_of(piece, piece.rows if frame is None else len(frame))
-    return earlier.extended(scored, kept(fresh, places), kept(layout, places))
+    places = row_ranges(piece, piece.rows if frame is None else len(frame))
+    return earlier.merged(scored, sample_mask(fresh, places), sample_mask(layout, places))
 
 
-def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Layout, asked: Asked) -> SliceSummary:
+def summarise_slice(
+    piece: Slice, frame: Any, scored: ModelOutputs | None, layout: Layout, asked: Asked
+) -> SliceSummary:
     states = []
     with_total = CENTERINGS[asked.centering].needs_totals
     before = layout.open_files.bytes_read
@@ -163,7 +167,7 @@ def summarise_slice(piece: Slice, frame: Any, scored: Scored | None, layout: Lay
             states.append(SliceSummary(RowCounts(), features, (), (), (), sample))
     merged = merge_summaries(states, asked.sample_rows)
     size = layout.open_files.bytes_read - before + (scored.bytes_read if scored is not None and piece.lead else 0)
-    if isinstance(frame, HeldRows):
+    if isinstance(frame, CachedRows):
         size += frame.bytes_read
     return replace(merged, counts=merged.counts + RowCounts(bytes_read=size))
 
@@ -199,7 +203,7 @@ def concatenate_summaries(parts: Sequence[SliceSummary]) -> SliceSummary:
 
 
 def pick_slice(
-    piece: Slice, frame: Any, scored: Scored | None, layout: Layout, limit: int, threshold: int
+    piece: Slice, frame: Any, scored: ModelOutputs | None, layout: Layout, limit: int, threshold: int
 ) -> RowSample:
     samples = []
     for block in read_slice(piece, layout, frame, scored=scored):
@@ -231,7 +235,7 @@ def describe_state(state: SliceSummary, columns: Sequence[str], asked: Asked) ->
 
 
 def _blocks(
-    piece: Slice, layout: Layout, frame: Any, scored: Scored | None, outputs: int, wanted: Mask | None = None
+    piece: Slice, layout: Layout, frame: Any, scored: ModelOutputs | None, outputs: int, wanted: Mask | None = None
 ) -> Iterator[Block]:
     """Blocks of a slice once it is known how many outputs there are: a callable that saw no row of it did not say."""
     for block in read_slice(piece, layout, frame, wanted, scored):
@@ -241,7 +245,7 @@ def _blocks(
 def sum_slice(
     piece: Slice,
     frame: Any,
-    scored: Scored | None,
+    scored: ModelOutputs | None,
     layout: Layout,
     features: Centers,
     outputs: Centers,
@@ -259,7 +263,7 @@ def sum_slice(
             for k, y in enumerate(block.outputs):
                 below[k] = count_below(y, outputs.thresholds[k], side)
         # how a frame is cut says nothing about its rows
-        found = co_movement(block.columns, side, mine, below, counted=piece.lead and bool(piece.pieces))
+        found = co_movement(block.columns, side, mine, below, counted=piece.lead and bool(piece.fragments))
         others = None
         if piece.lead:
             expanded = (
@@ -275,7 +279,7 @@ def sum_slice(
 
 
 def trim_slice(
-    piece: Slice, frame: Any, scored: Scored | None, layout: Layout, features: ColumnStats, outputs: ColumnStats
+    piece: Slice, frame: Any, scored: ModelOutputs | None, layout: Layout, features: ColumnStats, outputs: ColumnStats
 ) -> tuple[TrimmedSums, TrimmedSums | None]:
     mine = features.subset(slice(piece.start, piece.stop))
     states = []
@@ -288,7 +292,7 @@ def trim_slice(
 def refine_slice(
     piece: Slice,
     frame: Any,
-    scored: Scored | None,
+    scored: ModelOutputs | None,
     layout: Layout,
     thresholds: Floats,
     features: Mask,

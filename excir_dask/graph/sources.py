@@ -15,7 +15,7 @@ from excir_dask.graph.slices import not_read, on_slice, score_span
 from excir_dask.graph.tree import Graph, Key
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.plan import Plan, Slice
-from excir_dask.lake.read import hold_slice
+from excir_dask.lake.read import cache_slice
 
 if TYPE_CHECKING:
     from excir_dask.models.scoring import Model
@@ -142,7 +142,7 @@ class Sources:
             graph[self._key("hold", *place)] = (
                 (not_read, before[place])
                 if self._holds(place)
-                else (on_slice, hold_slice, "", piece, None, None, *common)
+                else (on_slice, cache_slice, "", piece, None, None, *common)
             )
         return {place: self._key("hold", *place) for place, _ in places(self.plan)}
 

@@ -22,15 +22,15 @@ from excir_dask.kernels.rowsample import RowSample
 from excir_dask.kernels.summaries import ColumnSummary
 from excir_dask.kernels.sums import Sums
 from excir_dask.kernels.trim import TrimmedSums
-from excir_dask.lake.blocks import RowCounts, Scored
+from excir_dask.lake.blocks import ModelOutputs, RowCounts
 
 MAGIC = b"excir state 2\n"
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        Asked, SliceSummary, ColumnSummary, CategoryCounts, RowSample, RowCounts, Sums, TrimmedSums, Vicinity, Scored,
-        Centers, ColumnStats, Categories,
+        Asked, SliceSummary, ColumnSummary, CategoryCounts, RowSample, RowCounts, Sums, TrimmedSums, Vicinity,
+        ModelOutputs, Centers, ColumnStats, Categories,
     )
 }  # fmt: skip
 

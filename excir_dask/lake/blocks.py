@@ -82,7 +82,7 @@ class RowCounts:
 
 
 @dataclass(frozen=True)
-class RowPlace:
+class RowRange:
     """Where neighbouring rows come from: what their draws depend on."""
 
     part: str
@@ -94,13 +94,13 @@ class RowPlace:
     deleted: Deleted | None = None
     """rows of the row group that do not count"""
 
-    def live(self) -> Mask | None:
+    def live_mask(self) -> Mask | None:
         """Which of the rows count; None: all."""
         return None if self.deleted is None else ~self.deleted.mask(self.start, self.rows)
 
 
 @dataclass(frozen=True)
-class Scored:
+class ModelOutputs:
     """What a model said of the rows of a span that are in the sample."""
 
     names: tuple[str, ...]
@@ -123,7 +123,7 @@ class Scored:
         found[:, keep] = self.values[:, start : start + int(np.count_nonzero(keep))]
         return list(found)
 
-    def extended(self, more: Scored, new: Mask | None, both: Mask | None) -> Scored:
+    def merged(self, more: ModelOutputs, new: Mask | None, both: Mask | None) -> ModelOutputs:
         """With further rows of the span in their places; ``new`` are those, ``both`` those and the ones here."""
         if not self.names:
             return more
@@ -134,7 +134,7 @@ class Scored:
         values = np.empty((len(self.names), fresh.size), dtype=np.result_type(self.values, more.values))
         values[:, fresh] = more.values
         values[:, ~fresh] = self.values
-        return Scored(self.names, values, more.fraction, more.bytes_read)
+        return ModelOutputs(self.names, values, more.fraction, more.bytes_read)
 
 
 @dataclass(frozen=True)
@@ -156,20 +156,20 @@ class Block:
     """where the rows of each row group begin, and the last one ends"""
 
 
-def kept(layout: Layout, places: Sequence[RowPlace]) -> Mask | None:
+def sample_mask(layout: Layout, places: Sequence[RowRange]) -> Mask | None:
     """Which rows are in the sample; None: all. Rows that their table has deleted never are."""
     if layout.sample.everything and all(place.deleted is None for place in places):
         return None
     parts = []
     for p in places:
-        part, live = layout.sample.keep(p.part, p.row_group, p.rows, p.start), p.live()
+        part, live = layout.sample.mask(p.part, p.row_group, p.rows, p.start), p.live_mask()
         parts.append(part if live is None else part & live)
     return np.concatenate(parts)
 
 
 def make_block(
     layout: Layout,
-    places: Sequence[RowPlace],
+    places: Sequence[RowRange],
     keep: Mask | None,
     outputs: list[Floats],
     weights: Floats | None,
@@ -195,7 +195,7 @@ def make_block(
             raise DataError(f"column '{layout.weight}' (weights) has negative values, for instance in {where}")
         used = complete & np.isfinite(weights) & (weights > 0)
     counts = RowCounts(
-        read=rows - sum(int(np.count_nonzero(~live)) for p in places if (live := p.live()) is not None),
+        read=rows - sum(int(np.count_nonzero(~live)) for p in places if (live := p.live_mask()) is not None),
         sampled=int(np.count_nonzero(sampled)),
         without_output=int(np.count_nonzero(sampled) - np.count_nonzero(complete)),
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),

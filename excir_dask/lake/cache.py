@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.lake.arrays import Coded
-from excir_dask.lake.blocks import Block, Floats, Layout, RowPlace, Scored, make_block
+from excir_dask.lake.blocks import Block, Floats, Layout, ModelOutputs, RowRange, make_block
 from excir_dask.lake.plan import Plan, Slice
 
 VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class CachedRows:
     """What a slice has of the rows in a sample, whether they count or not."""
 
     fixed: tuple[Floats, ...]
@@ -25,7 +25,7 @@ class HeldRows:
     categories: tuple[Coded, ...]
     draws: NDArray[np.uint64]
     """of each row"""
-    places: tuple[RowPlace, ...]
+    places: tuple[RowRange, ...]
     """with the number of rows held of each"""
     read: int
     """rows that were looked at"""
@@ -38,7 +38,7 @@ class HeldRows:
         return values + codes + self.draws.nbytes + object.__sizeof__(self)
 
     def block(
-        self, piece: Slice, layout: Layout, wanted: NDArray[np.bool_] | None = None, scored: Scored | None = None
+        self, piece: Slice, layout: Layout, wanted: NDArray[np.bool_] | None = None, scored: ModelOutputs | None = None
     ) -> Block:
         """The rows of a layout's sample, which must not be larger than the one that is held."""
         sample = layout.sample
@@ -52,7 +52,7 @@ class HeldRows:
         return replace(block, counts=replace(block.counts, read=self.read))
 
 
-def held_bytes(plan: Plan, rows: int) -> int | None:
+def cache_bytes(plan: Plan, rows: int) -> int | None:
     """Bytes that so many rows of a lake take; None where a slice is streamed, because it must never lie whole."""
     if any(piece.batch_rows is not None for piece in plan.slices()):
         return None

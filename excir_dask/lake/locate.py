@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
 from excir_dask.lake.links import each_once, local_glob, local_tree, remarks, same_files
-from excir_dask.lake.store_errors import may_pass, public, translated
+from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import WEB, filesystem_of
 from excir_dask.lake.tables.log import METADATA, Table
 
@@ -42,7 +42,7 @@ class Location:
     """whether pages that carry a checksum are checked against it when they are read"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", public(self.name))
+        object.__setattr__(self, "name", redact(self.name))
 
     def relative(self, path: str) -> str:
         if path.startswith(WEB):  # a signature is none of the file's name, and changes from run to run
@@ -75,12 +75,12 @@ def locate(
     try:
         found = _locate(lake, names, storage_options, table_version)
     except (OSError, pa.ArrowException) as given:
-        shown, error = public(names[0]), translated(given, storage_options)
+        shown, error = redact(names[0]), as_os_error(given, storage_options)
         if isinstance(error, PermissionError):
             raise LakeError(f"no permission to list {shown}: {error}; ask for read access, check credentials") from None
         if isinstance(error, FileNotFoundError):
             raise LakeError(f"{shown} does not exist: {error}; check bucket and path") from None
-        kind = ReadError if may_pass(error) else LakeError
+        kind = ReadError if is_transient(error) else LakeError
         raise kind(f"{shown} cannot be reached: {error}; check address, credentials and storage options") from None
     if table_version is not None and found.table is None:
         raise UsageError(
@@ -112,7 +112,7 @@ def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) 
     infos = filesystem.get_file_info(paths)
     for item, info in zip(names, infos, strict=True):
         if info.type != fs.FileType.File:
-            raise LakeError(f"{public(item)} is not a file; a list must name Parquet files (pass a folder by itself)")
+            raise LakeError(f"{redact(item)} is not a file; a list must name Parquet files (pass a folder by itself)")
     for first, again in same_files(paths) if _is_local(filesystem) else ():
         raise UsageError(f"{first} and {again} are links to one file, so its rows would count twice; name it once")
     root = posixpath.commonpath([posixpath.dirname(path) for path in paths])
@@ -128,7 +128,7 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str, table_version: i
     if info.type == fs.FileType.File:
         return Location(name, filesystem, posixpath.dirname(path), (info,))
     if info.type == fs.FileType.NotFound:
-        raise LakeError(f"{public(name)} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
+        raise LakeError(f"{redact(name)} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
     if _table_kind(filesystem, path) is not None:
         return _from_table(name, filesystem, path, None, table_version)
     _check_outside_tables(name, filesystem, path)
@@ -140,7 +140,7 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str, table_version: i
         infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
     found = [child for child in infos if _is_data(child, path)]
     if not found:
-        raise LakeError(f"{public(name)} holds no Parquet files (names that begin with '_' or '.' are left out)")
+        raise LakeError(f"{redact(name)} holds no Parquet files (names that begin with '_' or '.' are left out)")
     return _without_links(name, filesystem, path, found, loops)
 
 
@@ -157,7 +157,7 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
         matches = sorted(ArrowFSWrapper(filesystem).glob(pattern))
     found = [info for info in (filesystem.get_file_info(matches) if matches else []) if _is_data(info, root or ".")]
     if not found:
-        raise LakeError(f"no file matches {public(name)} (names that begin with '_' or '.' are left out)")
+        raise LakeError(f"no file matches {redact(name)} (names that begin with '_' or '.' are left out)")
     return _without_links(name, filesystem, root, found, loops)
 
 
@@ -190,7 +190,7 @@ def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
 
 def _from_table(name: str, filesystem: fs.FileSystem, root: str, metadata: str | None, version: int | None) -> Location:
     """The files that a table's log names: its folder may also hold files of deleted rows."""
-    shown = public(name)
+    shown = redact(name)
     if metadata is None and _table_kind(filesystem, root) == DELTA:
         from excir_dask.lake.tables.delta import read_delta
 
@@ -235,7 +235,7 @@ def _check_outside_tables(name: str, filesystem: fs.FileSystem, path: str) -> No
             return
         if kind is not None:
             raise LakeError(
-                f"{public(name)} lies in the folder of the {kind} table {folder}, where files may hold deleted rows; "
+                f"{redact(name)} lies in the folder of the {kind} table {folder}, where files may hold deleted rows; "
                 "name the table's folder, or pass a list of files"
             )
         folder = posixpath.dirname(folder)

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from excir_dask.errors import LakeChangedError
 from excir_dask.lake.arrays import Coded, as_codes, as_float64, as_matrix, without_decimals
-from excir_dask.lake.plan import Piece
+from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read_errors import naming
 
 Floats = NDArray[np.float64]
@@ -90,13 +90,13 @@ class OpenFiles:
         return OpenFiles, (self._vectors, self._categoricals)
 
     @contextmanager
-    def stream(self, piece: Piece, filesystem: fs.FileSystem) -> Iterator[PieceReader]:
-        """A reader of a piece for batches of many columns: with small buffers, and not kept open."""
-        with naming(piece):
-            file = _open(piece, filesystem, self._categoricals, None, _STREAM_BUFFER)
+    def stream(self, fragment: Fragment, filesystem: fs.FileSystem) -> Iterator[FragmentReader]:
+        """A reader of a fragment for batches of many columns: with small buffers, and not kept open."""
+        with naming(fragment):
+            file = _open(fragment, filesystem, self._categoricals, None, _STREAM_BUFFER)
         try:
-            _check_row_groups(piece, file.parquet.metadata)
-            yield PieceReader(piece, file, self._vectors, self._count)
+            _check_row_groups(fragment, file.parquet.metadata)
+            yield FragmentReader(fragment, file, self._vectors, self._count)
         finally:
             file.close()
 
@@ -105,25 +105,25 @@ class OpenFiles:
         return self._vectors[feature][0] if feature in self._vectors else None
 
     @contextmanager
-    def borrow(self, piece: Piece, filesystem: fs.FileSystem) -> Iterator[PieceReader]:
-        """A reader of a piece. After an error its file is closed, not kept.
+    def borrow(self, fragment: Fragment, filesystem: fs.FileSystem) -> Iterator[FragmentReader]:
+        """A reader of a fragment. After an error its file is closed, not kept.
 
         Only local files are kept: one of an object store holds the chunks that it fetched last until it is closed,
         62 MB for 4 million rows of two columns. Of those the footer is kept, which is 64 kB or more to fetch.
         """
-        with naming(piece):
-            footer = self._footers.get(piece.path)
-            file = self._take(piece.path) or _open(piece, filesystem, self._categoricals, footer)
+        with naming(fragment):
+            footer = self._footers.get(fragment.path)
+            file = self._take(fragment.path) or _open(fragment, filesystem, self._categoricals, footer)
         try:
-            _check_row_groups(piece, file.parquet.metadata)
-            yield PieceReader(piece, file, self._vectors, self._count)
+            _check_row_groups(fragment, file.parquet.metadata)
+            yield FragmentReader(fragment, file, self._vectors, self._count)
         except BaseException:
             file.close()
             raise
         if isinstance(filesystem, fs.LocalFileSystem):
-            self._give_back(piece.path, file)
+            self._give_back(fragment.path, file)
         else:
-            self._keep_footer(piece.path, file.parquet.metadata)
+            self._keep_footer(fragment.path, file.parquet.metadata)
             file.close()
 
     @property
@@ -163,30 +163,30 @@ class OpenFiles:
                 self._footers.popitem(last=False)
 
 
-class PieceReader:
+class FragmentReader:
     """Some row groups of an open file, as arrays."""
 
     def __init__(
         self,
-        piece: Piece,
+        fragment: Fragment,
         file: OpenFile,
         vectors: Mapping[str, tuple[str, int]],
         count: Callable[[int], None],
     ):
-        self.piece = piece
+        self.fragment = fragment
         self.file = file.parquet
         self.leaves = file.leaves
         self.vectors = vectors
         self.count = count
-        self.keys = dict(piece.keys)
-        self.stored = dict(piece.names)
-        self.rows = sum(piece.rows)
+        self.keys = dict(fragment.keys)
+        self.stored = dict(fragment.names)
+        self.rows = sum(fragment.rows)
 
-    def live(self) -> NDArray[np.bool_] | None:
+    def live_mask(self) -> NDArray[np.bool_] | None:
         """Which rows count: those that no table has deleted; None for all."""
-        if not self.piece.deleted:
+        if not self.fragment.deleted:
             return None
-        parts = zip(self.piece.deleted, self.piece.rows, strict=True)
+        parts = zip(self.fragment.deleted, self.fragment.rows, strict=True)
         return ~np.concatenate([np.zeros(n, dtype=bool) if d is None else d.mask(0, n) for d, n in parts])
 
     def read(self, names: Sequence[str]) -> list[Floats]:
@@ -249,7 +249,7 @@ class PieceReader:
     def _meter(self, columns: Sequence[str]) -> None:
         """Count the chunks of some columns as read."""
         leaves = [index for column in columns for index in self.leaves.get(column, ())]
-        groups = [self.file.metadata.row_group(number) for number in self.piece.row_groups]
+        groups = [self.file.metadata.row_group(number) for number in self.fragment.row_groups]
         self.count(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
 
     def _table(self, names: Sequence[str]) -> pa.Table | None:
@@ -258,20 +258,20 @@ class PieceReader:
             return None
         stored = [self.stored.get(name, name) for name in inside]
         self._meter(stored)
-        with naming(self.piece, lambda: self._damaged(stored)):
-            table = self.file.read_row_groups(list(self.piece.row_groups), columns=stored, use_threads=False)
+        with naming(self.fragment, lambda: self._damaged(stored)):
+            table = self.file.read_row_groups(list(self.fragment.row_groups), columns=stored, use_threads=False)
         return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        groups, inside = list(self.piece.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
+        groups, inside = list(self.fragment.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
         self._meter(inside)
-        with naming(self.piece, lambda: self._damaged(inside)):
+        with naming(self.fragment, lambda: self._damaged(inside)):
             for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
                 yield self._renamed(pa.Table.from_batches([batch]))
 
     def _damaged(self, columns: Sequence[str]) -> str:
         """Which of some columns has a page without its checksum: several are read at once, and pyarrow does not say."""
-        names, groups = {stored: name for name, stored in self.stored.items()}, list(self.piece.row_groups)
+        names, groups = {stored: name for name, stored in self.stored.items()}, list(self.fragment.row_groups)
         for column in columns:
             try:
                 for _ in self.file.iter_batches(_SEARCH_ROWS, row_groups=groups, columns=[column], use_threads=False):
@@ -304,21 +304,21 @@ class PieceReader:
 
 
 def _open(
-    piece: Piece,
+    fragment: Fragment,
     filesystem: fs.FileSystem,
     categoricals: Sequence[str],
     footer: pq.FileMetaData | None,
     buffer: int = _BUFFER,
 ) -> OpenFile:
     local = isinstance(filesystem, fs.LocalFileSystem)
-    source = filesystem.open_input_file(piece.path)
+    source = filesystem.open_input_file(fragment.path)
     try:
         size = source.size()
-        if size != piece.size:
+        if size != fragment.size:
             raise LakeChangedError(
-                f"{piece.relative} had {piece.size} bytes when the run was planned and has {size} now; run again"
+                f"{fragment.relative} had {fragment.size} bytes when the run was planned and has {size} now; run again"
             )
-        keys, stored = dict(piece.keys), dict(piece.names)
+        keys, stored = dict(fragment.keys), dict(fragment.names)
         inside = [stored.get(name, name) for name in categoricals if name not in keys]
         # a small read buffer holds one page of a column; object stores need whole chunks in few requests
         file = pq.ParquetFile(
@@ -327,7 +327,7 @@ def _open(
             pre_buffer=not local,
             buffer_size=buffer if local else 0,
             read_dictionary=inside,
-            page_checksum_verification=piece.verify,
+            page_checksum_verification=fragment.verify,
         )
     except BaseException:
         source.close()
@@ -335,10 +335,10 @@ def _open(
     return OpenFile(file)
 
 
-def _check_row_groups(piece: Piece, metadata: pq.FileMetaData) -> None:
-    for group, rows in zip(piece.row_groups, piece.rows, strict=True):
+def _check_row_groups(fragment: Fragment, metadata: pq.FileMetaData) -> None:
+    for group, rows in zip(fragment.row_groups, fragment.rows, strict=True):
         if group >= metadata.num_row_groups or metadata.row_group(group).num_rows != rows:
-            raise LakeChangedError(f"{piece.relative} has other row groups than when the run was planned; run again")
+            raise LakeChangedError(f"{fragment.relative} has other row groups than when the run was planned; run again")
 
 
 def _chunks(metadata: pq.FileMetaData) -> int:

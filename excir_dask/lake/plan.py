@@ -45,7 +45,7 @@ _VALUE = 8
 
 
 @dataclass(frozen=True)
-class Piece:
+class Fragment:
     """Some row groups of one file."""
 
     path: str
@@ -65,7 +65,7 @@ class Piece:
     """check pages that carry a checksum"""
 
     @property
-    def live(self) -> int:
+    def live_rows(self) -> int:
         """rows that count"""
         return sum(self.rows) - sum(each.count for each in self.deleted if each is not None)
 
@@ -81,19 +81,19 @@ class Slice:
     """behind the last one"""
     lead: bool
     """counts the rows and looks after the outputs; one slice of every span does"""
-    pieces: tuple[Piece, ...] = ()
+    fragments: tuple[Fragment, ...] = ()
     """what to read from a Parquet lake"""
     batch_rows: int | None = None
     """rows decoded at a time where the whole slice is too large for the budget"""
     part: str = ""
-    """what the draw of a frame's rows depends on; frames have no pieces"""
+    """what the draw of a frame's rows depends on; frames have no fragments"""
     first_row: int = 0
     """of the part, for frames"""
 
     @property
-    def live(self) -> int:
+    def live_rows(self) -> int:
         """rows that no table has deleted"""
-        return sum(piece.live for piece in self.pieces) if self.pieces else self.rows
+        return sum(fragment.live_rows for fragment in self.fragments) if self.fragments else self.rows
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Plan:
     @property
     def rows(self) -> int:
         """of the lake, 0 where only reading it tells (a dask DataFrame)"""
-        return sum(slices[0].live for slices in self.blocks[0])
+        return sum(slices[0].live_rows for slices in self.blocks[0])
 
     def slices(self) -> Iterator[Slice]:
         for block in self.blocks:
@@ -160,19 +160,20 @@ def make_plan(
         budget,
         tuple(
             tuple(
-                tuple(_slices(pieces, start, stop, size=size, budget=budget, selection=selection)) for pieces in spans
+                tuple(_slices(fragments, start, stop, size=size, budget=budget, selection=selection))
+                for fragments in spans
             )
             for start, stop in blocks
         ),
     )
 
 
-def extended(plan: Plan, more: Plan) -> Plan:
+def append_spans(plan: Plan, more: Plan) -> Plan:
     """A plan with the spans of another one of the same columns behind its own."""
     return replace(plan, blocks=tuple(own + others for own, others in zip(plan.blocks, more.blocks, strict=True)))
 
 
-def whole_rows(snapshot: Snapshot, selection: Selection, budget: int, value: int = _VALUE) -> list[tuple[Piece, ...]]:
+def row_spans(snapshot: Snapshot, selection: Selection, budget: int, value: int = _VALUE) -> list[tuple[Fragment, ...]]:
     """Spans of rows for who needs all columns of a row at once; a row group larger than the budget is one by itself.
 
     Parameters
@@ -207,23 +208,23 @@ def fixed_columns(selection: Selection) -> int:
 
 def _spans(
     snapshot: Snapshot, selection: Selection, most_rows: int, groups: Sequence[frozenset[int]]
-) -> Iterator[tuple[Piece, ...]]:
+) -> Iterator[tuple[Fragment, ...]]:
     numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
     texts = {*selection.categoricals, *(n for n, kind in snapshot.key_types.items() if not pt.is_integer(kind))}
     used = numbers | set(selection.categoricals)
     verify = snapshot.location.verify_checksums
-    pending: list[Piece] = []
+    pending: list[Fragment] = []
     for file, kept in zip(snapshot.files, groups, strict=True):
         keys = tuple((name, _key(value, name in texts)) for name, value in file.keys if name in used)
         for group in _runs(file, most_rows, kept):
             rows = tuple(file.row_groups[g] for g in group)
             deleted = tuple(file.deleted[g] for g in group) if file.deleted else ()
-            piece = Piece(file.path, file.relative, file.size, group, rows, keys, file.names, deleted, verify)
+            fragment = Fragment(file.path, file.relative, file.size, group, rows, keys, file.names, deleted, verify)
             room = most_rows - sum(sum(other.rows) for other in pending)
-            if pending and (sum(piece.rows) > room or len(pending) >= SPAN_FILES):
+            if pending and (sum(fragment.rows) > room or len(pending) >= SPAN_FILES):
                 yield tuple(pending)
                 pending = []
-            pending.append(piece)
+            pending.append(fragment)
     if pending:
         yield tuple(pending)
 
@@ -244,10 +245,10 @@ def _runs(file: LakeFile, most_rows: int, kept: frozenset[int]) -> Iterator[tupl
 
 
 def _slices(
-    pieces: Sequence[Piece], start: int, stop: int, *, size: int, budget: int, selection: Selection
+    fragments: Sequence[Fragment], start: int, stop: int, *, size: int, budget: int, selection: Selection
 ) -> Iterator[Slice]:
     """The columns ``start`` to ``stop`` of a span, in slices of about ``size`` bytes and never more than ``budget``."""
-    rows = sum(sum(piece.rows) for piece in pieces)
+    rows = sum(sum(fragment.rows) for fragment in fragments)
     fixed = fixed_columns(selection)
     least = _COLUMNS_A_FIXED_ONE * (len(selection.outputs) + (selection.weight is not None))
     width, batch_rows = max(size // (_VALUE * rows) - fixed, min(least, budget // (_VALUE * rows) - fixed)), None
@@ -258,7 +259,7 @@ def _slices(
             width = min(_STREAM_COLUMNS, stop - start)
             batch_rows = max(budget // (_VALUE * (width + fixed)), 1)
     for first, last in _even(start, stop, width):
-        yield Slice(rows, first, last, first == 0, tuple(pieces), batch_rows=batch_rows)
+        yield Slice(rows, first, last, first == 0, tuple(fragments), batch_rows=batch_rows)
 
 
 def _even(start: int, stop: int, most: int) -> list[tuple[int, int]]:

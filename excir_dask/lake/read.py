@@ -23,9 +23,9 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import Coded
-from excir_dask.lake.blocks import Block, Floats, Layout, RowPlace, Scored, kept, make_block
-from excir_dask.lake.cache import HeldRows
-from excir_dask.lake.parquet_reader import PieceReader
+from excir_dask.lake.blocks import Block, Floats, Layout, ModelOutputs, RowRange, make_block, sample_mask
+from excir_dask.lake.cache import CachedRows
+from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Slice
 
 _READ_BYTES = 2**20
@@ -40,7 +40,7 @@ def read_slice(
     layout: Layout,
     frame: Any = None,
     wanted: NDArray[np.bool_] | None = None,
-    scored: Scored | None = None,
+    scored: ModelOutputs | None = None,
 ) -> Iterator[Block]:
     """Blocks of a slice: one, or several where the slice is streamed in batches of rows.
 
@@ -52,20 +52,20 @@ def read_slice(
         n for i, n in enumerate(layout.features) if piece.start <= i < piece.stop and (wanted is None or wanted[i])
     ]
     try:
-        if isinstance(frame, HeldRows):
+        if isinstance(frame, CachedRows):
             yield frame.block(piece, layout, wanted, scored)
         elif frame is not None:
             yield _block_of_frame(piece, layout, names, frame, scored)
         elif piece.batch_rows is None:
             with ExitStack() as stack:
-                yield _block_of_pieces(piece, layout, names, stack, scored)
+                yield _block_of_fragments(piece, layout, names, stack, scored)
         else:
             yield from _stream(piece, layout, names, scored)
     finally:
         release_memory()
 
 
-def hold_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> HeldRows:
+def cache_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> CachedRows:
     """Read what a slice has of the rows in the layout's sample."""
     features = (*layout.fixed, *layout.features[piece.start : piece.stop])
     # rows without an output are held as well: a smaller sample counts its own
@@ -73,14 +73,14 @@ def hold_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> HeldR
     before = layout.open_files.bytes_read
     for block in read_slice(replace(piece, start=0, stop=len(features)), plain, frame):
         columns = tuple(block.columns)
-        held = HeldRows(
+        held = CachedRows(
             columns[: len(layout.fixed)],
             columns[len(layout.fixed) :],
             tuple(block.categories) if piece.lead else (),
             block.draws(),
             tuple(
-                RowPlace(place.part, place.row_group, 0, rows)
-                for place, rows in zip(places_of(piece, piece.rows), np.diff(block.edges).tolist(), strict=True)
+                RowRange(place.part, place.row_group, 0, rows)
+                for place, rows in zip(row_ranges(piece, piece.rows), np.diff(block.edges).tolist(), strict=True)
             ),
             block.counts.read,
             layout.open_files.bytes_read - before,
@@ -102,18 +102,18 @@ def _malloc_trim() -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(ctypes.util.find_library("c")), "malloc_trim", None)
 
 
-def places_of(piece: Slice, rows: int) -> list[RowPlace]:
+def row_ranges(piece: Slice, rows: int) -> list[RowRange]:
     """Where the rows of a slice come from; ``rows`` is how many a frame has."""
-    if not piece.pieces:
-        return [RowPlace(piece.part, 0, piece.first_row, rows)]
+    if not piece.fragments:
+        return [RowRange(piece.part, 0, piece.first_row, rows)]
     return [
-        RowPlace(part.relative, group, 0, count, deleted)
-        for part in piece.pieces
+        RowRange(part.relative, group, 0, count, deleted)
+        for part in piece.fragments
         for group, count, deleted in zip(part.row_groups, part.rows, part.deleted or repeat(None), strict=False)
     ]
 
 
-def read_together(readers: Sequence[PieceReader], names: Sequence[str]) -> list[Floats]:
+def read_together(readers: Sequence[FragmentReader], names: Sequence[str]) -> list[Floats]:
     """Columns of several files one behind the other."""
     if len(readers) == 1:
         return readers[0].read(names)
@@ -135,7 +135,7 @@ def numbers(series: Any, name: str, part: str) -> Floats:
     return found
 
 
-def columns_at_once(layout: Layout, readers: Sequence[PieceReader]) -> int:
+def columns_at_once(layout: Layout, readers: Sequence[FragmentReader]) -> int:
     """Columns that one read should bring."""
     least = _READ_BYTES if isinstance(layout.filesystem, fs.LocalFileSystem) else _MOST_READ_BYTES
     wanted = -(-least // (8 * min(reader.rows for reader in readers)))
@@ -151,10 +151,10 @@ def read_batches(features: Sequence[str], layout: Layout, most: int) -> Iterator
             yield run[first : first + size]
 
 
-def _block_of_pieces(
-    piece: Slice, layout: Layout, features: Sequence[str], stack: ExitStack, scored: Scored | None
+def _block_of_fragments(
+    piece: Slice, layout: Layout, features: Sequence[str], stack: ExitStack, scored: ModelOutputs | None
 ) -> Block:
-    readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.pieces]
+    readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.fragments]
     at_once = columns_at_once(layout, readers)
 
     def columns() -> Iterator[Floats]:
@@ -165,13 +165,13 @@ def _block_of_pieces(
                 yield arrays.pop()
 
     categories = (_join([reader.codes(name) for reader in readers]) for name in layout.categoricals)
-    places = places_of(piece, piece.rows)
+    places = row_ranges(piece, piece.rows)
     return _block(layout, places, read_together(readers, layout.fixed), columns(), categories, scored)
 
 
-def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: Scored | None) -> Iterator[Block]:
+def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: ModelOutputs | None) -> Iterator[Block]:
     """A row group whose columns are too large to decode whole: batches of rows, all columns of the slice together."""
-    (part,) = piece.pieces
+    (part,) = piece.fragments
     (group,) = part.row_groups
     batch_rows = piece.batch_rows or part.rows[0]
     names = list(dict.fromkeys([*layout.fixed, *features]))
@@ -184,7 +184,7 @@ def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: Score
         start = sampled = 0
         for rows, table in reader.batches(names, batch_rows):
             arrays = dict(zip(names, table, strict=True))
-            places = [RowPlace(part.relative, group, start, rows, part.deleted[0] if part.deleted else None)]
+            places = [RowRange(part.relative, group, start, rows, part.deleted[0] if part.deleted else None)]
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
             block = _block(layout, places, fixed, columns, (next(batches) for batches in codes), scored, sampled)
@@ -193,23 +193,25 @@ def _stream(piece: Slice, layout: Layout, features: Sequence[str], scored: Score
             sampled += block.counts.sampled
 
 
-def _block_of_frame(piece: Slice, layout: Layout, features: Sequence[str], frame: Any, scored: Scored | None) -> Block:
+def _block_of_frame(
+    piece: Slice, layout: Layout, features: Sequence[str], frame: Any, scored: ModelOutputs | None
+) -> Block:
     columns = (numbers(frame[name], name, piece.part) for name in features)
     fixed = [numbers(frame[name], name, piece.part) for name in layout.fixed]
     categories = (_codes_of_series(frame[name]) for name in layout.categoricals)
-    return _block(layout, places_of(piece, len(frame)), fixed, columns, categories, scored)
+    return _block(layout, row_ranges(piece, len(frame)), fixed, columns, categories, scored)
 
 
 def _block(
     layout: Layout,
-    places: Sequence[RowPlace],
+    places: Sequence[RowRange],
     fixed: list[Floats],
     columns: Iterator[Floats],
     categories: Iterator[Coded],
-    scored: Scored | None,
+    scored: ModelOutputs | None,
     start: int = 0,
 ) -> Block:
-    keep = kept(layout, places)
+    keep = sample_mask(layout, places)
     rows = sum(place.rows for place in places)
     outputs = fixed[: len(layout.outputs)] if scored is None else scored.spread(keep, rows, start)
     weights = fixed[-1] if layout.weight else None

@@ -17,7 +17,7 @@ _PAUSES = (0.2, 1.0, 5.0)
 T = TypeVar("T")
 
 
-def retrying(action: Callable[[], T]) -> T:
+def with_retries(action: Callable[[], T]) -> T:
     """What ``action`` returns; a ReadError is tried again and in the end says how often it was tried."""
     for pause in _PAUSES:
         try:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.lake.blocks import Floats, Layout, kept
-from excir_dask.lake.parquet_reader import PieceReader
+from excir_dask.lake.blocks import Floats, Layout, sample_mask
+from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Slice
-from excir_dask.lake.read import numbers, places_of, read_batches, read_together, release_memory
+from excir_dask.lake.read import numbers, read_batches, read_together, release_memory, row_ranges
 
 BATCH_BYTES = 8 * 2**20
 """decoded bytes of a batch of rows; larger ones are not scored faster"""
@@ -46,7 +46,7 @@ def read_rows(piece: Slice, layout: Layout, wants: str, budget: int, frame: Any 
     rows = len(frame) if frame is not None else piece.rows
     width = max(len(layout.model_columns), 1)
     batch = max(min(budget // 4, BATCH_BYTES) // (8 * width), 1)
-    keep = kept(layout, places_of(piece, rows))
+    keep = sample_mask(layout, row_ranges(piece, rows))
     try:
         if frame is not None:
             yield from _of_frame(piece, layout, wants, frame, keep)
@@ -67,7 +67,7 @@ def _whole(piece: Slice, layout: Layout, dtype: np.dtype[Any], keep: NDArray[np.
     places = None if keep is None else np.flatnonzero(keep)
     found = np.empty((piece.rows if places is None else places.size, len(names)), dtype)
     with ExitStack() as stack, np.errstate(over="ignore"):
-        readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.pieces]
+        readers = [stack.enter_context(layout.open_files.borrow(part, layout.place)) for part in piece.fragments]
         filled = 0
         for some in read_batches(names, layout, TOGETHER):
             columns = read_together(readers, some)
@@ -84,7 +84,7 @@ def _turned(
 ) -> Iterator[NDArray[Any]]:
     """Matrices of some rows each, through a temporary file that holds one column behind the other."""
     names, at = layout.model_columns, 0
-    for part in piece.pieces:
+    for part in piece.fragments:
         rows = sum(part.rows)
         with tempfile.TemporaryFile() as file:
             with layout.open_files.borrow(part, layout.place) as reader, np.errstate(over="ignore"):
@@ -102,7 +102,7 @@ def _turned(
         at += rows
 
 
-def _columns(reader: PieceReader, names: Sequence[str]) -> Iterator[Floats]:
+def _columns(reader: FragmentReader, names: Sequence[str]) -> Iterator[Floats]:
     """Columns one behind the other, some rows at a time; what belongs to one vector is decoded together."""
     if len(names) > 1:
         yield from reader.read(names)
@@ -113,7 +113,7 @@ def _columns(reader: PieceReader, names: Sequence[str]) -> Iterator[Floats]:
 
 def _frames(piece: Slice, layout: Layout, rows_at_once: int, keep: NDArray[np.bool_] | None) -> Iterator[Any]:
     at = 0
-    for part in piece.pieces:
+    for part in piece.fragments:
         with layout.open_files.stream(part, layout.place) as reader:
             for frame in reader.frames(layout.model_columns, rows_at_once):
                 here = None if keep is None else keep[at : at + len(frame)]

@@ -62,11 +62,11 @@ class Sample:
         """For each file, the row groups that are read."""
         return _all_row_groups(self, files) if self.all_rows else SAMPLINGS[self.by].row_groups(self, files)
 
-    def keep(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.bool_]:
+    def mask(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.bool_]:
         """Which of the rows ``start`` to ``start + rows`` of a row group are kept.
 
-        >>> small, large = Sample(0.2).keep("a", 0, 1000), Sample(0.4).keep("a", 0, 1000)
-        >>> bool(np.all(large[small])), bool(np.all(large[10:] == Sample(0.4).keep("a", 0, 990, start=10)))
+        >>> small, large = Sample(0.2).mask("a", 0, 1000), Sample(0.4).mask("a", 0, 1000)
+        >>> bool(np.all(large[small])), bool(np.all(large[10:] == Sample(0.4).mask("a", 0, 990, start=10)))
         (True, True)
         """
         if self.everything:
@@ -92,7 +92,7 @@ def _share(fraction: float) -> np.uint64:
 
 def _all_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozenset[int]]:
     """Those that have rows."""
-    return [frozenset(g for g, rows in enumerate(file.live) if rows) for file in files]
+    return [frozenset(g for g, rows in enumerate(file.live_rows) if rows) for file in files]
 
 
 def _spread_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozenset[int]]:
@@ -108,7 +108,7 @@ def _spread_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozen
     for folder, numbers in folders.items():
         turns: list[tuple[float, str, int, int]] = []
         for number in numbers:
-            filled = [g for g, rows in enumerate(files[number].live) if rows]
+            filled = [g for g, rows in enumerate(files[number].live_rows) if rows]
             mixed = sorted(filled, key=lambda g: _draw(sample.seed, files[number].relative, str(g)))
             start = _draw(sample.seed, files[number].relative)
             turns += [((i + start) / len(mixed), files[number].relative, number, g) for i, g in enumerate(mixed)]

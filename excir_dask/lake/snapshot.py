@@ -14,10 +14,10 @@ from pyarrow import fs
 
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake import checksums
-from excir_dask.lake.file_footer import Footer, read_footer
+from excir_dask.lake.footer import Footer, read_footer
 from excir_dask.lake.locate import Location
-from excir_dask.lake.retry import retrying
-from excir_dask.lake.store_errors import public
+from excir_dask.lake.retry import with_retries
+from excir_dask.lake.store_errors import redact
 from excir_dask.lake.tables.log import Deleted, Stored, as_stored
 
 _FOOTER_THREADS = 16
@@ -54,10 +54,10 @@ class LakeFile:
 
     @property
     def rows(self) -> int:
-        return sum(self.live)
+        return sum(self.live_rows)
 
     @cached_property
-    def live(self) -> tuple[int, ...]:
+    def live_rows(self) -> tuple[int, ...]:
         """rows of each row group that count"""
         if not self.deleted:
             return self.row_groups
@@ -109,7 +109,7 @@ def take_snapshot(location: Location) -> Snapshot:
     step = 1 if local else -(-len(location.files) // _LOOKED_AT)
 
     def footer_of(place: int, info: fs.FileInfo) -> Footer:
-        return retrying(lambda: _footer(location, info.path, info.size, place % step == 0))
+        return with_retries(lambda: _footer(location, info.path, info.size, place % step == 0))
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         footers = list(pool.map(footer_of, range(len(location.files)), location.files))
@@ -158,7 +158,7 @@ def check_unchanged(snapshot: Snapshot) -> None:
 
 
 def _footer(location: Location, path: str, size: int, look_for_checksums: bool) -> Footer:
-    shown = public(path)
+    shown = redact(path)
     advice = "repair or remove it, or leave it out with a glob such as 'lake/**/*.parquet'"
     try:
         with location.filesystem.open_input_file(path) as source:

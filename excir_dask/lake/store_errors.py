@@ -26,22 +26,22 @@ _LEAST_SECRET = 4
 """characters below which a value is not looked for in messages: it would be found in every other word"""
 
 
-def translated(error: Exception, options: Mapping[str, Any] | None = None) -> OSError:
+def as_os_error(error: Exception, options: Mapping[str, Any] | None = None) -> OSError:
     """The same as an OSError that says what is to be done about it, without the values of storage options."""
-    text = said(error, options)
+    text = redacted_message(error, options)
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     if isinstance(error, PermissionError | FileNotFoundError | UnsupportedOperation):
         return type(error)(text)
     if "range requests" in text:
-        return whole_files_only()
+        return no_range_requests()
     if re.search(_DENIED, f"{names} {text}", re.IGNORECASE):
         return PermissionError(text)
     if re.search(_MISSING, f"{names} {text}", re.IGNORECASE):
         return FileNotFoundError(text)
-    return ConnectionError(text) if may_pass(error) else OSError(text)
+    return ConnectionError(text) if is_transient(error) else OSError(text)
 
 
-def whole_files_only() -> OSError:
+def no_range_requests() -> OSError:
     """What is wrong with a server that sends whole files."""
     return UnsupportedOperation(
         "its server does not answer range requests, so that files cannot be read in parts; copy the lake to where they "
@@ -49,7 +49,7 @@ def whole_files_only() -> OSError:
     )
 
 
-def may_pass(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Trying again later may help."""
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     if isinstance(error, OSError) and error.errno == errno.EBUSY:  # what s3fs makes of a store's 503
@@ -57,21 +57,21 @@ def may_pass(error: Exception) -> bool:
     return re.search(_PASSING, f"{names} {error}", re.IGNORECASE) is not None
 
 
-def said(error: Exception, options: Mapping[str, Any] | None = None) -> str:
+def redacted_message(error: Exception, options: Mapping[str, Any] | None = None) -> str:
     """An error's message, or its name if it has none, without credentials."""
-    text = public(str(error) or type(error).__name__)
+    text = redact(str(error) or type(error).__name__)
     for value in sorted(_texts(options or {}), key=len, reverse=True):
         if len(value) >= _LEAST_SECRET:
             text = text.replace(value, "***")
     return text
 
 
-def public(name: str) -> str:
+def redact(name: str) -> str:
     """A location as it may be shown and saved.
 
-    >>> public("s3://key:secret@bucket/lake")
+    >>> redact("s3://key:secret@bucket/lake")
     's3://***@bucket/lake'
-    >>> public("https://host/a.parquet?X-Amz-Signature=abc&part=1")
+    >>> redact("https://host/a.parquet?X-Amz-Signature=abc&part=1")
     'https://host/a.parquet?X-Amz-Signature=***&part=1'
     """
     # a password may hold slashes, though it should not; a colon before a number is a port

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import UsageError
-from excir_dask.lake.store_errors import may_pass, public, said, translated, whole_files_only
+from excir_dask.lake.store_errors import as_os_error, is_transient, no_range_requests, redact, redacted_message
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
     """
     if "://" not in name:
         if storage_options:
-            raise UsageError(f"storage options were given but {public(name)} is a local path")
+            raise UsageError(f"storage options were given but {redact(name)} is a local path")
         return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(name)).replace(os.sep, "/")
     scheme = name.split("://", 1)[0]
     if not storage_options:
@@ -48,12 +48,12 @@ def filesystem_of(name: str, storage_options: Mapping[str, Any] | None) -> tuple
             return filesystem, path
         except (pa.ArrowInvalid, NotImplementedError) as error:
             if scheme in ("s3", "gs", "gcs") and isinstance(error, pa.ArrowInvalid):
-                raise UsageError(f"cannot open {public(name)}: {said(error)}") from None
+                raise UsageError(f"cannot open {redact(name)}: {redacted_message(error)}") from None
             # not one of pyarrow's own schemes: fsspec may know it
         except OSError as error:
             if scheme not in ("hdfs", "viewfs"):
                 raise
-            reason = said(error).splitlines()[0]
+            reason = redacted_message(error).splitlines()[0]
             raise UsageError(
                 f"cannot open {scheme}:// locations: {reason}; they need Java and Hadoop's client here and on every "
                 "worker (JAVA_HOME, HADOOP_HOME and CLASSPATH must be set), or write webhdfs://"
@@ -69,13 +69,15 @@ def _of_fsspec(name: str, scheme: str, storage_options: Mapping[str, Any] | None
     except ImportError as error:
         package = PACKAGES.get(scheme)
         cure = f"; pip install {package}, here and on every worker" if package else ""
-        raise UsageError(f"cannot open {scheme}:// locations: {said(error, storage_options)}{cure}") from None
+        raise UsageError(
+            f"cannot open {scheme}:// locations: {redacted_message(error, storage_options)}{cure}"
+        ) from None
     except (ValueError, TypeError) as error:  # a scheme or an option that nobody knows
-        raise UsageError(f"cannot open {scheme}:// locations: {said(error, storage_options)}") from None
+        raise UsageError(f"cannot open {scheme}:// locations: {redacted_message(error, storage_options)}") from None
     except OSError:
         raise
     except Exception as error:
-        raise translated(error, storage_options) from None
+        raise as_os_error(error, storage_options) from None
     return fs.PyFileSystem(Handler(filesystem)), path.rstrip("/")
 
 
@@ -102,7 +104,7 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no annotat
 
         file = self._careful(lambda: self.fs.open(path, mode="rb"))
         if type(file).__name__ == "HTTPStreamFile":
-            raise whole_files_only()
+            raise no_range_requests()
         if isinstance(file, AbstractBufferedFile):
             # what is asked for and nothing else: s3fs would fetch 50 MB where a column has 1 MB
             fetch = file._fetch_range
@@ -127,7 +129,7 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no annotat
             return self._create_file_info(path, self.fs.info(path))
         except FileNotFoundError as error:
             reason = error.__cause__
-            if isinstance(reason, Exception) and may_pass(reason):  # a web server that is down is no missing file
+            if isinstance(reason, Exception) and is_transient(reason):  # a web server that is down is no missing file
                 raise reason from None
             return fs.FileInfo(path, fs.FileType.NotFound)
 
@@ -141,7 +143,7 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no annotat
         try:
             return action()
         except Exception as error:
-            raise translated(error, self.fs.storage_options) from None
+            raise as_os_error(error, self.fs.storage_options) from None
 
 
 def _patient(scheme: str, url: str) -> str:

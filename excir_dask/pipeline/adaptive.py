@@ -18,8 +18,8 @@ from excir_dask.errors import NoRowsError, UsageError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import KEPT_BYTES, Runner
 from excir_dask.kernels.uncertainty import DRAWS
-from excir_dask.lake.cache import held_bytes
-from excir_dask.lake.footers import unlike_columns
+from excir_dask.lake.cache import cache_bytes
+from excir_dask.lake.footer_statistics import out_of_range_columns
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.sample import SAMPLINGS, Sample
 from excir_dask.pipeline.inputs import Inputs, resampled
@@ -138,17 +138,17 @@ def _sampling(inputs: Inputs) -> str:
     """Whole row groups save reading; single rows save a model's work, and what it said of them can be kept."""
     if inputs.outputs.model is not None or inputs.snapshot is None:
         return "rows"
-    if sum(1 for file in inputs.snapshot.files for rows in file.live if rows) < LEAST_GROUPS:
+    if sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows) < LEAST_GROUPS:
         return "rows"
     first = Sample(_first(inputs, "row-groups"), inputs.sample.seed, "row-groups")
-    return "rows" if unlike_columns(inputs.snapshot, first, inputs.layout.fixed) else "row-groups"
+    return "rows" if out_of_range_columns(inputs.snapshot, first, inputs.layout.fixed) else "row-groups"
 
 
 def _first(inputs: Inputs, by: str) -> float:
     """Share of the first step."""
     share = max(FIRST, FIRST_ROWS / inputs.rows) if inputs.rows else FIRST
     if SAMPLINGS[by].whole_row_groups and inputs.snapshot is not None:
-        groups = sum(1 for file in inputs.snapshot.files for rows in file.live if rows)
+        groups = sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows)
         share = max(share, FIRST_GROUPS / max(groups, 1))
     return min(share, 1.0)
 
@@ -162,7 +162,7 @@ def _cache_fraction(inputs: Inputs) -> float | None:
     """Share of the rows to cache, at least that of the sample; None: too much to be cached."""
     if inputs.snapshot is None or (inputs.outputs.model is not None and not inputs.sample.whole_row_groups):
         return None  # a frame is there already, and a model's rows are read for it alone
-    size = held_bytes(inputs.plan, inputs.plan.rows)
+    size = cache_bytes(inputs.plan, inputs.plan.rows)
     if size is None:
         return None
     if inputs.sample.whole_row_groups:

@@ -12,13 +12,13 @@ from excir_dask.lake.blocks import Layout
 from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
 from excir_dask.lake.locate import locate
 from excir_dask.lake.parquet_reader import OpenFiles
-from excir_dask.lake.plan import Plan, extended, make_plan
+from excir_dask.lake.plan import Plan, append_spans, make_plan
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 from excir_dask.models.checks import check_columns, columns_of_any_type
-from excir_dask.models.columns import OutputColumns, output_columns
+from excir_dask.models.output_columns import OutputColumns, output_columns
 from excir_dask.version import __version__
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> 
         plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
     else:
         fresh = replace(sample, above=earlier.sample.fraction)
-        plan = extended(earlier.plan, make_plan(snapshot, selection, inputs.plan.budget, fresh))
+        plan = append_spans(earlier.plan, make_plan(snapshot, selection, inputs.plan.budget, fresh))
     return replace(inputs, sample=sample, plan=plan, layout=layout)
 
 

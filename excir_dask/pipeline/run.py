@@ -15,7 +15,7 @@ from excir_dask.graph.run import Runner
 from excir_dask.kernels.centers import ColumnStats
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.sums import Sums
-from excir_dask.lake.footers import still_columns, unlike_columns
+from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.pipeline.groups import WantedGroups, all_groups
 from excir_dask.pipeline.inputs import Inputs
@@ -92,7 +92,7 @@ def attempt(
         names, output_names, features.stats, outputs.stats, features.centers, sums, scores, settings.rank_by
     )
     still = _still(inputs, names, features.stats) if sample.fraction < 1.0 else []
-    unlike = [] if inputs.snapshot is None else unlike_columns(inputs.snapshot, sample, inputs.layout.fixed)
+    unlike = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(settings.groups, selection, measured, table)
     explanation = Explanation(
         features=table,
@@ -115,7 +115,7 @@ def attempt(
 def _still(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> list[str]:
     """Features that do not vary in the sample because they do not vary at all."""
     constant = [name for name, still in zip(names, features.constant | (features.n == 0), strict=True) if still]
-    return still_columns(inputs.lake, inputs.snapshot, constant)
+    return constant_columns(inputs.lake, inputs.snapshot, constant)
 
 
 def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.health import address_of
 from excir_dask.graph.progress import bar
-from excir_dask.lake.plan import Piece
+from excir_dask.lake.plan import Fragment
 from excir_dask.training.rows import Recipe, Rows, Shape, read_partition, shape
 from excir_dask.training.watch import Watch, Worker
 
@@ -59,17 +59,17 @@ class Boosting:
         self.token = token
         self.partitions: list[Future[Any]] = []
 
-    def read(self, spans: Sequence[Sequence[Piece]], recipe: Recipe) -> list[Shape]:
+    def read(self, spans: Sequence[Sequence[Fragment]], recipe: Recipe) -> list[Shape]:
         """Read every span on its worker, where it stays; returns what became of its rows."""
-        sizes = [sum(sum(piece.rows) for piece in pieces) for pieces in spans]
+        sizes = [sum(sum(fragment.rows) for fragment in fragments) for fragments in spans]
         places = [self.watch.workers[i] for i in place(sizes, len(self.watch.workers))]
         self.watch.workers = list(dict.fromkeys(places))  # the others may come and go
         shared = self.client.submit(_same, recipe, key=f"excir-train-recipe-{self.token}")
         shapes = []
-        for i, (pieces, worker) in enumerate(zip(spans, places, strict=True)):
+        for i, (fragments, worker) in enumerate(zip(spans, places, strict=True)):
             here: dict[str, Any] = {"workers": [worker.address], "pure": False}
             name = f"excir-train-read-{self.token}-{i}"
-            self.partitions.append(self.client.submit(read_partition, pieces, shared, key=name, **here))
+            self.partitions.append(self.client.submit(read_partition, fragments, shared, key=name, **here))
             name = f"excir-train-shape-{self.token}-{i}"
             shapes.append(self.client.submit(shape, self.partitions[-1], key=name, **here))
         self.watch.wait(shapes, sizes, "reading rows")

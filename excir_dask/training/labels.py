@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError, SchemaError, UsageError, nearest
-from excir_dask.lake.parquet_reader import OpenFiles, PieceReader
-from excir_dask.lake.plan import Piece
+from excir_dask.lake.parquet_reader import FragmentReader, OpenFiles
+from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read import release_memory
-from excir_dask.lake.retry import retrying
+from excir_dask.lake.retry import with_retries
 from excir_dask.lake.schema import Column
 from excir_dask.lake.snapshot import Snapshot
 
@@ -65,7 +65,7 @@ class Target:
             return tuple("true" if value else "false" for value in self.values)
         return tuple(value if isinstance(value, str) else f"{value:.17g}" for value in self.values)
 
-    def encode(self, reader: PieceReader) -> Floats:
+    def encode(self, reader: FragmentReader) -> Floats:
         """The label of every row: a class's number, or the number itself; NaN where it is missing."""
         if self.kind == "text":
             codes = pc.index_in(_texts(reader, self.label), value_set=pa.array(self.values, pa.string()))
@@ -102,28 +102,28 @@ def label_kind(snapshot: Snapshot, columns: Mapping[str, Column], label: str) ->
     return "integer" if all(pt.is_integer(kind) or pt.is_boolean(kind) for kind in types) else "float"
 
 
-def find_values(pieces: Sequence[Piece], label: str, kind: str, filesystem: fs.FileSystem) -> LabelValues:
-    """The different labels of some pieces; on a worker."""
+def find_values(fragments: Sequence[Fragment], label: str, kind: str, filesystem: fs.FileSystem) -> LabelValues:
+    """The different labels of some fragments; on a worker."""
 
-    def read(piece: Piece) -> LabelValues:
+    def read(fragment: Fragment) -> LabelValues:
         files = OpenFiles()
         try:
-            with files.borrow(piece, filesystem) as reader:
-                live = reader.live()
+            with files.borrow(fragment, filesystem) as reader:
+                live = reader.live_mask()
                 if kind == "text":
                     column = _texts(reader, label)
                     column = column if live is None else column.filter(pa.array(live))
                     found = column.unique().drop_null().to_pylist()
-                    return LabelValues(piece.live, column.null_count, _first(found))
+                    return LabelValues(fragment.live_rows, column.null_count, _first(found))
                 (numbers,) = reader.read([label])
                 numbers = numbers if live is None else numbers[live]
                 finite = numbers[np.isfinite(numbers)]
-                return LabelValues(piece.live, numbers.size - finite.size, _first(np.unique(finite).tolist()))
+                return LabelValues(fragment.live_rows, numbers.size - finite.size, _first(np.unique(finite).tolist()))
         finally:
             files.close()
 
     try:
-        return merge_values([retrying(lambda piece=piece: read(piece)) for piece in pieces])  # type: ignore[misc]
+        return merge_values([with_retries(lambda fragment=fragment: read(fragment)) for fragment in fragments])  # type: ignore[misc]
     finally:
         release_memory()
 
@@ -189,7 +189,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner))
 
 
-def _texts(reader: PieceReader, label: str) -> pa.ChunkedArray:
+def _texts(reader: FragmentReader, label: str) -> pa.ChunkedArray:
     column = reader.column(label)
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

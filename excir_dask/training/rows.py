@@ -1,4 +1,4 @@
-"""The rows that a model is trained on and judged by: from some pieces of a lake to float32 matrices, on a worker."""
+"""The rows that a model is trained on and judged by: from some fragments of a lake to float32 matrices, on a worker."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.parquet_reader import OpenFiles, PieceReader
-from excir_dask.lake.plan import Piece
+from excir_dask.lake.parquet_reader import FragmentReader, OpenFiles
+from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read import release_memory
-from excir_dask.lake.retry import retrying
+from excir_dask.lake.retry import with_retries
 from excir_dask.lake.sample import Sample
 from excir_dask.training.labels import Target
 
@@ -98,19 +98,19 @@ def shape(partition: Partition) -> Shape:
     return Shape(partition.counts, float(y.min(initial=np.inf)), float(y.max(initial=-np.inf)))
 
 
-def read_partition(pieces: Sequence[Piece], recipe: Recipe) -> Partition:
-    """All features of the pieces' rows that count, split into training and validation rows."""
+def read_partition(fragments: Sequence[Fragment], recipe: Recipe) -> Partition:
+    """All features of the fragments' rows that count, split into training and validation rows."""
     try:
-        return retrying(lambda: _read(pieces, recipe))
+        return with_retries(lambda: _read(fragments, recipe))
     finally:
         release_memory()
 
 
-def _read(pieces: Sequence[Piece], recipe: Recipe) -> Partition:
+def _read(fragments: Sequence[Fragment], recipe: Recipe) -> Partition:
     with ExitStack() as stack:
         files = OpenFiles()
         stack.callback(files.close)
-        readers = [stack.enter_context(files.borrow(piece, recipe.filesystem)) for piece in pieces]
+        readers = [stack.enter_context(files.borrow(fragment, recipe.filesystem)) for fragment in fragments]
         sides = [_side(reader, recipe) for reader in readers]
         counts = sum((side.counts for side in sides), Counts())
         width = len(recipe.features)
@@ -133,7 +133,7 @@ def _read(pieces: Sequence[Piece], recipe: Recipe) -> Partition:
 
 @dataclass(frozen=True)
 class _Side:
-    """Labels, weights and the two sets of a piece's rows."""
+    """Labels, weights and the two sets of a fragment's rows."""
 
     counts: Counts
     y: Floats
@@ -142,15 +142,15 @@ class _Side:
     validation: Mask
 
 
-def _side(reader: PieceReader, recipe: Recipe) -> _Side:
-    groups = list(zip(reader.piece.row_groups, reader.piece.rows, strict=True))
+def _side(reader: FragmentReader, recipe: Recipe) -> _Side:
+    groups = list(zip(reader.fragment.row_groups, reader.fragment.rows, strict=True))
 
     def draw(sample: Sample) -> Mask:
-        return np.concatenate([sample.keep(reader.piece.relative, group, rows) for group, rows in groups])
+        return np.concatenate([sample.mask(reader.fragment.relative, group, rows) for group, rows in groups])
 
     with np.errstate(over="ignore"):
         y = recipe.target.encode(reader).astype(np.float32)
-    sampled, live = draw(recipe.sample), reader.live()
+    sampled, live = draw(recipe.sample), reader.live_mask()
     if live is not None:
         sampled &= live
     labelled = sampled & np.isfinite(y)
@@ -159,13 +159,13 @@ def _side(reader: PieceReader, recipe: Recipe) -> _Side:
         w = reader.read([recipe.weight])[0].astype(np.float32)
         if (labelled & (w < 0)).any():
             raise DataError(
-                f"column '{recipe.weight}' (weights) has negative values, for instance in {reader.piece.relative}"
+                f"column '{recipe.weight}' (weights) has negative values, for instance in {reader.fragment.relative}"
             )
         used = labelled & np.isfinite(w) & (w > 0)
     validation = used & draw(recipe.split) if recipe.split else np.zeros(reader.rows, dtype=bool)
     train = used & ~validation
     counts = Counts(
-        lake=reader.piece.live,
+        lake=reader.fragment.live_rows,
         sampled=int(sampled.sum()),
         without_label=int(sampled.sum() - labelled.sum()),
         without_weight=int(labelled.sum() - used.sum()),

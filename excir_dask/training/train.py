@@ -20,7 +20,7 @@ from excir_dask.errors import DataError, LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
 from excir_dask.lake.locate import locate
-from excir_dask.lake.plan import DEFAULT_BUDGET, whole_rows
+from excir_dask.lake.plan import DEFAULT_BUDGET, row_spans
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
@@ -145,7 +145,7 @@ def train(
         log.warning("%s", remark)
     kind, selection = _select(snapshot, label, weights, features)
     size = parse_bytes(budget)
-    spans = whole_rows(snapshot, selection, size, VALUE)
+    spans = row_spans(snapshot, selection, size, VALUE)
     settings = {
         "label": label, "weights": weights, "rounds": rounds, "early_stopping": early_stopping,
         "validation": validation, "fraction": fraction, "seed": seed,
@@ -244,14 +244,14 @@ def _label_values(
 ) -> LabelValues:
     """One pass over the label column of the whole lake: classes must not depend on the sample."""
     (label,) = selection.outputs
-    spans = whole_rows(snapshot, replace(selection, features=()), budget)
+    spans = row_spans(snapshot, replace(selection, features=()), budget)
     filesystem = f"excir-label-filesystem-{token}"
     graph: dict[Any, Any] = {filesystem: snapshot.location.filesystem}
     work: dict[Any, int] = {}
-    for i, pieces in enumerate(spans):
+    for i, fragments in enumerate(spans):
         key = (f"excir-label-{token}", i)
-        graph[key] = (find_values, list(pieces), label, kind, filesystem)
-        work[key] = sum(sum(piece.rows) for piece in pieces)
+        graph[key] = (find_values, list(fragments), label, kind, filesystem)
+        work[key] = sum(sum(fragment.rows) for fragment in fragments)
     rows = Work(work, sum(work.values()))
     return merge_values(ClusterRunner(client, progress).run(graph, list(work), rows, "reading labels"))
 

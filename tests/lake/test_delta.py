@@ -242,11 +242,11 @@ def test_samples_of_a_table_leave_out_deleted_rows(vectored):
     path, frame = vectored
     shot = snapshot(path)
     assert shot.rows == len(frame)
-    assert shot.files[0].live[1] == 0
+    assert shot.files[0].live_rows[1] == 0
     half = explain(path, output="pred", fraction=0.5).facts.rows
     assert 0 < half.sampled < len(frame)
     groups = explain(path, output="pred", fraction=0.4, sampling="row-groups").facts.rows
-    assert groups.sampled in {int(n) for n in shot.files[0].live}
+    assert groups.sampled in {int(n) for n in shot.files[0].live_rows}
 
 
 def test_a_table_in_a_store_is_read_with_the_stores_own_options(table, vectored):

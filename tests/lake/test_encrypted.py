@@ -15,7 +15,7 @@ from lakes import cir, columns, numbers, rows, snapshot, write
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, SchemaError
-from excir_dask.lake.file_footer import encrypted_leaves
+from excir_dask.lake.footer import encrypted_leaves
 from excir_dask.lake.thrift import STRUCT, Compact, ThriftError
 from excir_dask.pipeline.preview import survey
 from excir_dask.render.text.explanation import text

@@ -293,7 +293,7 @@ def merged_on_read(catalog: SqlCatalog, request: pytest.FixtureRequest) -> tuple
 
 def test_positional_deletes_do_not_count(merged_on_read):
     table, frame = merged_on_read
-    assert {file.live for file in snapshot(folder(table)).files} == {(47, 48, 49, 50), (50, 10)}
+    assert {file.live_rows for file in snapshot(folder(table)).files} == {(47, 48, 49, 50), (50, 10)}
     same(folder(table), frame)
     counts = explain(folder(table), output="pred").facts.rows
     assert counts.lake == counts.used == len(frame)

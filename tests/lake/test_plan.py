@@ -21,11 +21,11 @@ from excir_dask.lake.plan import (
     BLOCK_COLUMNS,
     SPAN_FILES,
     Plan,
+    append_spans,
     column_blocks,
-    extended,
     fixed_columns,
     make_plan,
-    whole_rows,
+    row_spans,
 )
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
@@ -59,7 +59,7 @@ def cells(plan: Plan) -> list[tuple[str, int, int]]:
     return [
         (piece.relative, group, feature)
         for part in plan.slices()
-        for piece in part.pieces
+        for piece in part.fragments
         for group in piece.row_groups
         for feature in range(part.start, part.stop)
     ]
@@ -79,27 +79,27 @@ def check(layout: list[list[int]], plan: Plan) -> None:
     for block in plan.blocks:
         for span in block:
             assert all(left.stop == right.start for left, right in pairwise(span))
-            assert len({part.pieces for part in span}) == 1, "slices side by side hold the same rows"
+            assert len({part.fragments for part in span}) == 1, "slices side by side hold the same rows"
     assert len({len(block) for block in plan.blocks}) <= 1
     leads = [sum(part.lead for block in plan.blocks for part in block[number]) for number in range(plan.spans)]
     assert leads == [1] * plan.spans, "one slice of every span leads"
     fixed = fixed_columns(chosen)
     for part in plan.slices():
         assert part.stop > part.start
-        assert part.rows == sum(sum(piece.rows) for piece in part.pieces) > 0
+        assert part.rows == sum(sum(piece.rows) for piece in part.fragments) > 0
         held = min(part.rows, part.batch_rows or part.rows)
         assert held == 1 or held * (part.stop - part.start + fixed) * 8 <= plan.budget
-        assert len(part.pieces) <= SPAN_FILES
+        assert len(part.fragments) <= SPAN_FILES
         if part.batch_rows is not None:
-            assert len(part.pieces) == len(part.pieces[0].row_groups) == 1, "only a single row group is streamed"
-        for piece in part.pieces:
+            assert len(part.fragments) == len(part.fragments[0].row_groups) == 1, "only a single row group is streamed"
+        for piece in part.fragments:
             file = layout[int(piece.relative)]
             assert piece.rows == tuple(file[group] for group in piece.row_groups)
     order = [
         (piece.relative, group)
         for part in plan.slices()
         if part.lead
-        for piece in part.pieces
+        for piece in part.fragments
         for group in piece.row_groups
     ]
     assert order == sorted(order), "spans follow the order of the files"
@@ -138,7 +138,7 @@ def test_a_larger_sample_of_row_groups_adds_spans_to_those_that_are_there(layout
     lake, columns = footers(layout), selection(300)
     small, large = (Sample(share, by="row-groups") for share in shares)
     first = make_plan(lake, columns, MIB, small)
-    plan = extended(first, make_plan(lake, columns, MIB, replace(large, above=shares[0])))
+    plan = append_spans(first, make_plan(lake, columns, MIB, replace(large, above=shares[0])))
     assert [block[: first.spans] for block in plan.blocks] == list(first.blocks)
     assert sorted(cells(plan)) == sorted(cells(make_plan(lake, columns, MIB, large)))
 
@@ -146,19 +146,19 @@ def test_a_larger_sample_of_row_groups_adds_spans_to_those_that_are_there(layout
 def test_small_files_are_packed_into_one_slice():
     plan = make_plan(footers([[100]] * 50), selection(4), MIB)
     (part,) = plan.slices()
-    assert len(part.pieces) == 50
+    assert len(part.fragments) == 50
     assert part.rows == 5000
 
 
 def test_no_slice_opens_more_files_than_its_share():
     plan = make_plan(footers([[1]] * (3 * SPAN_FILES + 1)), selection(1), 64 * MIB)
-    assert [len(part.pieces) for part in plan.slices()] == [SPAN_FILES] * 3 + [1]
+    assert [len(part.fragments) for part in plan.slices()] == [SPAN_FILES] * 3 + [1]
 
 
 def test_packing_stops_where_the_budget_is_full():
     rows = MIB // (8 * (4 + 4)) // 2  # two such files fill a slice of four features
     plan = make_plan(footers([[rows]] * 5), selection(4), MIB)
-    assert [len(part.pieces) for part in plan.slices()] == [2, 2, 1]
+    assert [len(part.fragments) for part in plan.slices()] == [2, 2, 1]
     assert plan.slice_bytes == MIB
 
 
@@ -174,7 +174,7 @@ def test_outputs_raw_and_centred_and_weights_count_in_the_bytes_of_a_slice(weigh
 
 def test_weights_count_in_the_bytes_of_whole_rows():
     rows = MIB // (8 * (4 + 3 + 1))
-    assert [len(whole_rows(footers([[rows - 1], [n]]), selection(4, 3), MIB)) for n in (1, 2)] == [1, 2]
+    assert [len(row_spans(footers([[rows - 1], [n]]), selection(4, 3), MIB)) for n in (1, 2)] == [1, 2]
 
 
 def test_every_output_and_weight_that_each_slice_reads_again_makes_slices_wider():
@@ -189,9 +189,9 @@ def test_every_output_and_weight_that_each_slice_reads_again_makes_slices_wider(
 
 def test_a_big_file_is_split_by_row_group():
     plan = make_plan(footers([[10_000] * 6]), selection(4), MIB)
-    assert [part.pieces[0].row_groups for part in plan.slices()] == [(0,), (1,), (2,), (3,), (4,), (5,)]
+    assert [part.fragments[0].row_groups for part in plan.slices()] == [(0,), (1,), (2,), (3,), (4,), (5,)]
     plan = make_plan(footers([[8_000] * 6]), selection(4), MIB)
-    assert [part.pieces[0].row_groups for part in plan.slices()] == [(0, 1), (2, 3), (4, 5)]
+    assert [part.fragments[0].row_groups for part in plan.slices()] == [(0, 1), (2, 3), (4, 5)]
 
 
 def test_row_groups_share_a_slice_up_to_the_last_row_that_fits():
@@ -239,7 +239,7 @@ def test_column_blocks_are_neighbours_of_about_equal_width(features):
 def test_empty_files_and_empty_row_groups_are_in_no_slice():
     plan = make_plan(footers([[], [0, 5, 0], [0], [7]]), selection(2), MIB)
     (part,) = plan.slices()
-    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.pieces] == [
+    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.fragments] == [
         ("0001", (1,), (5,)),
         ("0003", (0,), (7,)),
     ]
@@ -253,8 +253,8 @@ DELETED = [[10, 0], [3, 7], [5]], [[10, 0], [3, 6], [5]]
 def test_row_groups_whose_rows_are_all_deleted_are_in_no_slice(sample):
     plan = make_plan(footers(*DELETED), selection(2), MIB, sample)
     (part,) = plan.slices()
-    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.pieces] == [("0001", (1,), (7,))]
-    assert (part.rows, part.live, plan.rows) == (7, 1, 1)
+    assert [(piece.relative, piece.row_groups, piece.rows) for piece in part.fragments] == [("0001", (1,), (7,))]
+    assert (part.rows, part.live_rows, plan.rows) == (7, 1, 1)
 
 
 @given(st.integers(0, 99), st.floats(0.01, 0.99))
@@ -266,8 +266,8 @@ def test_a_share_of_the_row_groups_is_one_of_those_that_have_rows(seed, share):
 
 
 def test_training_reads_no_row_group_whose_rows_are_all_deleted():
-    ((piece,),) = whole_rows(footers(*DELETED), selection(2), MIB)
-    assert (piece.relative, piece.row_groups, piece.live) == ("0001", (1,), 1)
+    ((piece,),) = row_spans(footers(*DELETED), selection(2), MIB)
+    assert (piece.relative, piece.row_groups, piece.live_rows) == ("0001", (1,), 1)
 
 
 def test_a_lake_with_empty_files_scores_like_one_without(lake):

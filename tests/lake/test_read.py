@@ -95,7 +95,7 @@ def test_a_lake_may_be_explained_by_its_partition_keys_alone(tmp_path):
     assert set(cir(tmp_path, features=["k"])) == {"k"}
     plan, layout = prepared(tmp_path / "k=1", features=["a"])
     piece = only_slice(plan)
-    keyed = replace(piece, batch_rows=2, pieces=(replace(piece.pieces[0], keys=(("a", 8.0), ("pred", 9.0))),))
+    keyed = replace(piece, batch_rows=2, fragments=(replace(piece.fragments[0], keys=(("a", 8.0), ("pred", 9.0))),))
     found, _ = read_all(keyed, layout)
     assert found.to_numpy().tolist() == [[8.0, 9.0]] * 5
 
@@ -145,11 +145,11 @@ def test_a_sample_is_the_rows_that_were_drawn(lake, batch_rows):
     (piece,) = plan.slices()
     found, counts = [], 0
     for group, rows in ((0, 25), (1, 15)):
-        part = replace(piece.pieces[0], row_groups=(group,), rows=(rows,))
-        data, got = read_all(replace(piece, rows=rows, pieces=(part,), batch_rows=batch_rows), layout)
+        part = replace(piece.fragments[0], row_groups=(group,), rows=(rows,))
+        data, got = read_all(replace(piece, rows=rows, fragments=(part,), batch_rows=batch_rows), layout)
         found.append(data)
         counts += got.sampled
-    keep = np.concatenate([Sample(0.4, seed=2).keep("b.parquet", g, n) for g, n in ((0, 25), (1, 15))])
+    keep = np.concatenate([Sample(0.4, seed=2).mask("b.parquet", g, n) for g, n in ((0, 25), (1, 15))])
     assert 5 < keep.sum() < 30
     np.testing.assert_array_equal(pd.concat(found)["a"], numbers()["a"].to_numpy()[keep])
     assert counts == keep.sum()
@@ -201,8 +201,8 @@ def test_a_file_that_changed_since_the_plan_is_named(planned, change, batch_rows
     else:
         write(file, numbers(ROWS), row_group_size=ROWS // 2)
         piece = only_slice(plan)
-        part = replace(piece.pieces[0], size=file.stat().st_size)
-        plan = replace(plan, blocks=(((replace(piece, pieces=(part,)),),),))
+        part = replace(piece.fragments[0], size=file.stat().st_size)
+        plan = replace(plan, blocks=(((replace(piece, fragments=(part,)),),),))
     with pytest.raises(LakeChangedError, match=r"deep/0\.parquet .*run again"):
         consume(plan, layout, batch_rows)
 

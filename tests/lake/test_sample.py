@@ -17,7 +17,7 @@ fractions = st.floats(0.001, 1.0)
 
 
 def test_rows_kept_at_a_fifth_are_among_those_kept_at_two_fifths():
-    small, large = Sample(0.2).keep("a.parquet", 3, 5000), Sample(0.4).keep("a.parquet", 3, 5000)
+    small, large = Sample(0.2).mask("a.parquet", 3, 5000), Sample(0.4).mask("a.parquet", 3, 5000)
     assert np.all(large[small])
     assert small.sum() < large.sum()
 
@@ -25,29 +25,29 @@ def test_rows_kept_at_a_fifth_are_among_those_kept_at_two_fifths():
 @given(fractions, fractions, st.integers(0, 2**63), st.text(max_size=20), st.integers(0, 10_000))
 def test_samples_are_nested_whatever_the_seed_and_the_part(one, other, seed, part, group):
     small, large = sorted([one, other])
-    kept = Sample(small, seed).keep(part, group, 200)
-    assert np.all(Sample(large, seed).keep(part, group, 200)[kept])
+    kept = Sample(small, seed).mask(part, group, 200)
+    assert np.all(Sample(large, seed).mask(part, group, 200)[kept])
 
 
 @given(st.integers(0, 300), st.integers(0, 300), fractions)
 def test_a_batch_of_rows_draws_what_the_whole_row_group_draws(start, rows, fraction):
     sample = Sample(fraction, seed=5)
-    assert np.array_equal(sample.keep("p", 1, rows, start), sample.keep("p", 1, start + rows)[start:])
+    assert np.array_equal(sample.mask("p", 1, rows, start), sample.mask("p", 1, start + rows)[start:])
 
 
 def test_a_draw_depends_on_seed_part_and_row_group():
-    reference = Sample(0.5, 1).keep("a", 0, 1000)
-    assert np.array_equal(reference, Sample(0.5, 1).keep("a", 0, 1000))
+    reference = Sample(0.5, 1).mask("a", 0, 1000)
+    assert np.array_equal(reference, Sample(0.5, 1).mask("a", 0, 1000))
     for other in (
-        Sample(0.5, 2).keep("a", 0, 1000),
-        Sample(0.5, 1).keep("b", 0, 1000),
-        Sample(0.5, 1).keep("a", 1, 1000),
+        Sample(0.5, 2).mask("a", 0, 1000),
+        Sample(0.5, 1).mask("b", 0, 1000),
+        Sample(0.5, 1).mask("a", 1, 1000),
     ):
         assert 300 < np.count_nonzero(reference != other) < 700
 
 
 def test_another_stream_draws_independently_and_leaves_the_first_as_it_was():
-    plain, other = Sample(0.5, 1).keep("a", 0, 10_000), Sample(0.5, 1, stream="validation").keep("a", 0, 10_000)
+    plain, other = Sample(0.5, 1).mask("a", 0, 10_000), Sample(0.5, 1, stream="validation").mask("a", 0, 10_000)
     assert abs(np.count_nonzero(plain & other) - 2500) < 250
     assert np.flatnonzero(plain)[:6].tolist() == [0, 4, 5, 6, 12, 13]
 
@@ -55,13 +55,13 @@ def test_another_stream_draws_independently_and_leaves_the_first_as_it_was():
 @pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.9])
 def test_the_share_kept_is_close_to_the_fraction(fraction):
     rows = 200_000
-    kept = np.count_nonzero(Sample(fraction).keep("a", 0, rows))
+    kept = np.count_nonzero(Sample(fraction).mask("a", 0, rows))
     assert abs(kept - fraction * rows) < 5 * np.sqrt(rows * fraction * (1 - fraction))
 
 
 def test_a_fraction_of_one_keeps_every_row():
     assert Sample(1.0).everything
-    assert Sample(1.0).keep("a", 0, 100).all()
+    assert Sample(1.0).mask("a", 0, 100).all()
     assert not Sample(np.nextafter(1.0, 0)).everything
 
 

@@ -8,7 +8,7 @@ from stores import web
 
 from excir_dask.errors import LakeError, ReadError, UsageError
 from excir_dask.lake.locate import locate
-from excir_dask.lake.store_errors import public, translated
+from excir_dask.lake.store_errors import as_os_error, redact
 
 pytest.importorskip("aiohttp")
 
@@ -95,10 +95,10 @@ def test_a_google_store_that_is_down_is_not_waited_for(monkeypatch):
     ],
 )
 def test_messages_of_stores_are_told_apart(message, kind):
-    assert type(translated(OSError(f"When getting information for key 'x' in bucket 'b': {message}"))) is kind
+    assert type(as_os_error(OSError(f"When getting information for key 'x' in bucket 'b': {message}"))) is kind
 
 
 def test_what_is_shown_of_a_url_has_no_credentials():
-    assert public("s3://key:se/cr+et@bucket/lake") == "s3://***@bucket/lake"
-    assert public("http://host:80/a@b/c") == "http://host:80/a@b/c"
-    assert public("https://u:p@host/x?sig=abc%3D&se=2026&token=t") == "https://***@host/x?sig=***&se=2026&token=***"
+    assert redact("s3://key:se/cr+et@bucket/lake") == "s3://***@bucket/lake"
+    assert redact("http://host:80/a@b/c") == "http://host:80/a@b/c"
+    assert redact("https://u:p@host/x?sig=abc%3D&se=2026&token=t") == "https://***@host/x?sig=***&se=2026&token=***"

@@ -246,10 +246,10 @@ def test_auto_shows_no_row_twice_to_a_model(tmp_path):
 
 
 def test_rows_of_a_smaller_sample_are_those_above_it_left_out():
-    small, large = Sample(0.2).keep("a", 0, 5000), Sample(0.5).keep("a", 0, 5000)
-    between = Sample(0.5, above=0.2).keep("a", 0, 5000)
+    small, large = Sample(0.2).mask("a", 0, 5000), Sample(0.5).mask("a", 0, 5000)
+    between = Sample(0.5, above=0.2).mask("a", 0, 5000)
     np.testing.assert_array_equal(between, large & ~small)
-    np.testing.assert_array_equal(Sample(1.0, above=0.2).keep("a", 0, 5000), ~small)
+    np.testing.assert_array_equal(Sample(1.0, above=0.2).mask("a", 0, 5000), ~small)
 
 
 def test_a_lake_whose_row_groups_differ_says_so(tmp_path):

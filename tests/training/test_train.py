@@ -22,7 +22,7 @@ from excir_dask import Training, train
 from excir_dask.cli import excir
 from excir_dask.errors import ClusterError, DataError, ModelError, SchemaError, UsageError
 from excir_dask.lake.locate import locate
-from excir_dask.lake.plan import Piece, whole_rows
+from excir_dask.lake.plan import Fragment, row_spans
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import describe_columns
 from excir_dask.lake.select import select
@@ -79,8 +79,8 @@ def split(folder: Path, validation: float = 0.2, fraction: float = 1.0, seed: in
         file = pq.ParquetFile(path)
         for group in range(file.num_row_groups):
             frame = file.read_row_group(group).to_pandas().replace([np.inf, -np.inf], np.nan)
-            kept = Sample(fraction, seed).keep(path.name, group, len(frame))
-            held = Sample(validation, seed, stream="validation").keep(path.name, group, len(frame))
+            kept = Sample(fraction, seed).mask(path.name, group, len(frame))
+            held = Sample(validation, seed, stream="validation").mask(path.name, group, len(frame))
             parts[0].append(frame[kept & ~held])
             parts[1].append(frame[kept & held])
     return Split(*(pd.concat(part, ignore_index=True) for part in parts))
@@ -187,7 +187,7 @@ def test_validation_rows_are_never_trained_on(tmp_path: Path) -> None:
         frame = table(i)
         held = np.concatenate(
             [
-                Sample(0.3, 5, stream="validation").keep(f"{i}.parquet", group, min(GROUP, ROWS - start))
+                Sample(0.3, 5, stream="validation").mask(f"{i}.parquet", group, min(GROUP, ROWS - start))
                 for group, start in enumerate(range(0, ROWS, GROUP))
             ]
         )
@@ -211,14 +211,14 @@ def test_without_validation_all_rows_are_trained_on(lake: Path) -> None:
 def test_the_split_does_not_depend_on_slicing_or_on_the_sample(lake: Path) -> None:
     snapshot = take_snapshot(locate(lake))
     selection = select(describe_columns(snapshot), ["price"], None, ["id"])
-    (whole,) = whole_rows(snapshot, selection, 2**20)
+    (whole,) = row_spans(snapshot, selection, 2**20)
     single = [
-        Piece(piece.path, piece.relative, piece.size, (group,), (rows,), piece.keys)
-        for piece in whole
-        for group, rows in zip(piece.row_groups, piece.rows, strict=True)
+        Fragment(fragment.path, fragment.relative, fragment.size, (group,), (rows,), fragment.keys)
+        for fragment in whole
+        for group, rows in zip(fragment.row_groups, fragment.rows, strict=True)
     ]
 
-    def ids(pieces: list[list[Piece]], fraction: float) -> tuple[list[float], list[float]]:
+    def ids(fragments: list[list[Fragment]], fraction: float) -> tuple[list[float], list[float]]:
         target = Target("price", "float", "reg:squarederror")
         recipe = Recipe(
             snapshot.location.filesystem,
@@ -228,14 +228,14 @@ def test_the_split_does_not_depend_on_slicing_or_on_the_sample(lake: Path) -> No
             Sample(fraction, 3),
             Sample(0.2, 3, stream="validation"),
         )
-        parts = [read_partition(part, recipe) for part in pieces]
+        parts = [read_partition(part, recipe) for part in fragments]
         return tuple(
             [float(x) for part in parts for x in getattr(part, name).X[:, 0]] for name in ("train", "validation")
         )
 
     train_ids, validation_ids = ids([list(whole)], 1.0)
-    assert ids([[piece] for piece in single], 1.0) == (train_ids, validation_ids)
-    fewer_train, fewer_validation = ids([[piece] for piece in single], 0.3)
+    assert ids([[fragment] for fragment in single], 1.0) == (train_ids, validation_ids)
+    fewer_train, fewer_validation = ids([[fragment] for fragment in single], 0.3)
     assert set(fewer_train) < set(train_ids)
     assert set(fewer_validation) < set(validation_ids)
     assert 0.15 < len(fewer_validation) / (len(fewer_train) + len(fewer_validation)) < 0.25
@@ -334,7 +334,7 @@ def test_a_name_that_xgboost_does_not_allow_is_refused(tmp_path: Path) -> None:
 def test_one_class_among_the_training_rows_is_an_error(tmp_path: Path) -> None:
     frame = table(0)
     frame["rare"] = frame["id"] == 0
-    held = Sample(0.9, 0, stream="validation").keep("0.parquet", 0, 1)
+    held = Sample(0.9, 0, stream="validation").mask("0.parquet", 0, 1)
     assert held[0], "the only row of its class is a validation row"
     with pytest.raises(DataError, match="one value in all training rows"):
         train(write(tmp_path / "lake", [frame]), label="rare", validation=0.9, **QUICK)
@@ -487,7 +487,7 @@ def one_sided(folder: Path, large: Path, without: str) -> Path:
     frames = []
     for i, path in enumerate(sorted(large.iterdir())):
         frame = pd.read_parquet(path).astype({"sick": float})
-        held = Sample(0.2, stream="validation").keep(path.name, 0, len(frame))
+        held = Sample(0.2, stream="validation").mask(path.name, 0, len(frame))
         frame["sick"] = frame["sick"].where((held if without == "train" else ~held) | (i > 1))
         frames.append(frame)
     return write(folder, frames, 40_000)

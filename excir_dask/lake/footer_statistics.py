@@ -25,7 +25,7 @@ FAR = 3.0
 """times the width of what a sample has of a column, beyond which a row group outside it is unlike it"""
 
 
-def still_columns(lake: Any, snapshot: Snapshot | None, columns: Sequence[str]) -> list[str]:
+def constant_columns(lake: Any, snapshot: Snapshot | None, columns: Sequence[str]) -> list[str]:
     """Those of some columns that are constant, or missing, in every row; a sample alone cannot tell.
 
     Parameters
@@ -43,7 +43,7 @@ def still_columns(lake: Any, snapshot: Snapshot | None, columns: Sequence[str]) 
     return [column for i, column in enumerate(columns) if len({v for file in found for v in file[i]}) <= 1]
 
 
-def unlike_columns(snapshot: Snapshot, sample: Sample, columns: Sequence[str]) -> list[str]:
+def out_of_range_columns(snapshot: Snapshot, sample: Sample, columns: Sequence[str]) -> list[str]:
     """Those of some columns of which row groups outside a sample reach far beyond all that are inside.
 
     A sample of row groups says nothing of those: not even its errors do.
