@@ -28,7 +28,7 @@ def trim(columns: Iterable[Floats], q25: Floats, q75: Floats, weights: Floats | 
     for j, x in enumerate(columns):
         inside = (x >= q25[j]) & (x <= q75[j])
         mass = inside.astype(float) if weights is None else np.where(inside, weights, 0.0)
-        totals[j] = np.where(inside, mass * (x - q25[j]), 0.0).sum()
+        totals[j] = (mass * np.where(inside, x - q25[j], 0.0)).sum()  # 0 times an infinite value is not 0
         masses[j] = mass.sum()
     return TrimmedSums(totals, masses)
 
