@@ -143,7 +143,7 @@ def conclusion(results: dict[str, dict[str, Any]]) -> str:
     large = {name: found for name, found in results.items() if found["d"] > 8}
     missed = ", ".join(name for name, found in results.items() if holds(found) == "**no**")
     lines = [
-        f"**Of {len(results)} sets, 40% of the rows reach a Jaccard@k of {TARGET} so: {count(results)}** ({missed}). "
+        f"**Of {len(results)} sets, 40% of the rows reach a Jaccard@k of {TARGET}: {count(results)}** ({missed}). "
         f"Of the {len(large)} sets with more than 8 features, where Jaccard@8 can tell rankings apart: {count(large)}."
     ]
     for name, found in results.items():
