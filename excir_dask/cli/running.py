@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from excir_dask.clusters.connect import client_of_file, connected, performance_report
+from excir_dask.clusters.connect import client_at, client_of_file
+from excir_dask.clusters.performance import performance_report
 from excir_dask.errors import UsageError
 
 SILENCED = ("distributed", "tornado", "asyncio", "dask_jobqueue", "dask_kubernetes", "dask_gateway")
@@ -42,7 +43,7 @@ def running(
             stack.enter_context(_without_words_of_dask())
         client = None
         if scheduler is not None:
-            client = stack.enter_context(connected(scheduler))
+            client = stack.enter_context(client_at(scheduler))
         elif cluster is not None:
             client = stack.enter_context(client_of_file(cluster))
         if client is not None and performance is not None:

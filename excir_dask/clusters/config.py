@@ -1,61 +1,21 @@
-"""Reading a cluster file: a kind of cluster and only what that kind needs. Nothing is started here."""
+"""Reading and checking a cluster file: a kind of cluster, and what that kind needs. Nothing is started here."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from excir_dask.common.textfile import read_text_file
+from excir_dask.clusters.kind import ClusterFile
+from excir_dask.clusters.registry import KINDS
+from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
-
-KEYS: dict[str, frozenset[str]] = {
-    "local": frozenset({"options", "workers", "wait", "tls", "dask"}),
-    "address": frozenset({"address", "wait", "tls", "dask"}),
-    "ssh": frozenset({"options", "wait", "tls", "dask"}),
-    "slurm": frozenset({"options", "workers", "wait", "tls", "dask"}),
-    "pbs": frozenset({"options", "workers", "wait", "tls", "dask"}),
-    "gateway": frozenset({"options", "cluster_options", "workers", "wait", "dask"}),
-    "kubernetes": frozenset({"options", "workers", "wait", "dask"}),
-}
-"""what each kind takes beside ``kind``; hosts are the workers of ssh, and a gateway brings its own certificates"""
-
-REQUIRED: dict[str, tuple[str, ...]] = {
-    "address": ("address",),
-    "ssh": ("options",),
-    "slurm": ("options", "workers"),
-    "pbs": ("options", "workers"),
-    "gateway": ("workers",),
-    "kubernetes": ("options", "workers"),
-}
 
 TLS_KEYS = ("ca", "cert", "key")
 
 DEFAULT_WAIT = "5m"
-"""for the first worker; a queue may need hours, which its file says"""
-
-
-@dataclass(frozen=True)
-class ClusterFile:
-    """What a cluster file says, checked."""
-
-    path: str
-    kind: str
-    address: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    """keyword arguments of the class that starts this kind"""
-    cluster_options: dict[str, Any] = field(default_factory=dict)
-    """what a gateway lets its users choose"""
-    workers: int | tuple[int, int] | None = None
-    """how many, or from how few to how many as the work comes and goes"""
-    wait: float = 300.0
-    """seconds that the first worker may take"""
-    tls: dict[str, str] | None = None
-    """files, with absolute paths"""
-    dask: dict[str, Any] = field(default_factory=dict)
-    """settings of dask, by dotted name"""
+"""for the first worker; where a queue may take hours, the file says so"""
 
 
 def read_cluster_file(path: str | os.PathLike[str]) -> ClusterFile:
@@ -63,13 +23,13 @@ def read_cluster_file(path: str | os.PathLike[str]) -> ClusterFile:
     path = os.fspath(path)
     content = _load(path, "a cluster")
     kind = content.get("kind")
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KINDS:
+        known = ", ".join(KINDS)
         raise UsageError(
-            f"{path}: kind is {kind!r}{nearest(str(kind), KEYS)} (one of {', '.join(KEYS)}); see the files in cluster/"
+            f"{path}: kind is {brief(kind)}{nearest(str(kind), KINDS)} (one of {known}); see the files in cluster/"
         )
-    keys = KEYS[kind] | {"kind"}
-    check_names(f"{path}: kind {kind}", content, keys)
-    missing = [key for key in REQUIRED.get(kind, ()) if content.get(key) is None]
+    check_names(f"{path}: kind {kind}", content, KINDS[kind].keys | {"kind"})
+    missing = [key for key in KINDS[kind].required if content.get(key) is None]
     if missing:
         raise UsageError(f"{path}: kind {kind} needs '{missing[0]}'; it has {', '.join(map(repr, content))}")
     folder = Path(path).resolve().parent
@@ -87,11 +47,11 @@ def read_cluster_file(path: str | os.PathLike[str]) -> ClusterFile:
 
 
 def check_names(where: str, given: Iterable[Any], names: Iterable[str]) -> None:
-    """Raise for the first name that is not among the names known."""
+    """Raise for the first name that is unknown."""
     known = sorted(names)
     for name in given:
         if name not in known:
-            raise UsageError(f"{where} has no '{name}'{nearest(str(name), known)} (it has {', '.join(known)})")
+            raise UsageError(f"{where} does not take '{name}'{nearest(str(name), known)} (it takes {', '.join(known)})")
 
 
 def _load(path: str | os.PathLike[str], what: str) -> dict[Any, Any]:
@@ -104,7 +64,7 @@ def _load(path: str | os.PathLike[str], what: str) -> dict[Any, Any]:
 def _text(path: str, content: Mapping[str, Any], key: str) -> str | None:
     value = content.get(key)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{path}: {key} is {value!r}; it is text")
+        raise UsageError(f"{path}: {key} is {brief(value)}; write text")
     return value
 
 
@@ -113,7 +73,7 @@ def _mapping(path: str, content: Mapping[str, Any], key: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise UsageError(f"{path}: {key} is {value!r}; it is a list of 'name: value'")
+        raise UsageError(f"{path}: {key} is {brief(value)}; write lines of 'name: value'")
     return value
 
 
@@ -125,7 +85,7 @@ def _workers(path: str, value: Any) -> int | tuple[int, int] | None:
         low, high = value.get("minimum", 1), value.get("maximum")
         if _whole(low) and _whole(high) and 1 <= low <= high:
             return low, high
-    raise UsageError(f"{path}: workers is {value!r}; it is a number from 1, or minimum (from 1) and maximum")
+    raise UsageError(f"{path}: workers is {brief(value)}; write a number from 1, or minimum (from 1) and maximum")
 
 
 def _whole(value: Any) -> TypeGuard[int]:
@@ -140,7 +100,7 @@ def _seconds(path: str, value: Any) -> float:
     except (KeyError, TypeError, ValueError, AttributeError):
         seconds = -1.0
     if not seconds > 0:
-        raise UsageError(f"{path}: wait is {value!r}; it is a time such as 90s, 10m or 12h")
+        raise UsageError(f"{path}: wait is {brief(value)}; write a time such as 90s, 10m or 12h")
     return seconds
 
 
@@ -148,12 +108,14 @@ def _tls(path: str, folder: Path, value: Any) -> dict[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, dict) or set(value) != set(TLS_KEYS):
-        given = ", ".join(map(repr, value)) if isinstance(value, dict) else repr(value)
-        raise UsageError(f"{path}: tls has {given}; it has ca, cert and key, the files of make-certificates.py")
+        given = ", ".join(map(repr, value)) if isinstance(value, dict) else brief(value)
+        raise UsageError(f"{path}: tls has {given}; name ca, cert and key, the files that make-certificates.py writes")
     files = {key: str(folder / Path(str(value[key])).expanduser()) for key in TLS_KEYS}
     for key, file in files.items():
         if not Path(file).is_file():
-            raise UsageError(f"{path}: tls {key} is {file}, which is not a file; cluster/make-certificates.py makes it")
+            raise UsageError(
+                f"{path}: tls {key} is {file}, which is not a file; cluster/make-certificates.py writes it"
+            )
     return files
 
 
@@ -164,12 +126,14 @@ def _settings(path: str, folder: Path, content: Mapping[str, Any]) -> dict[str, 
     elif value is None:
         value = {}
     elif not isinstance(value, dict):
-        raise UsageError(f"{path}: dask is {value!r}; it is a file of settings such as cluster/dask.yaml, or settings")
+        raise UsageError(
+            f"{path}: dask is {brief(value)}; name a file of settings such as cluster/dask.yaml, or write settings"
+        )
     return _flat(path, value)
 
 
 def _flat(path: str, tree: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted names: setting a whole tree would drop every setting beside it."""
+    """Dotted names: setting a whole tree would drop every other setting in it."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         inner = f"{prefix}{name}"

@@ -1,4 +1,4 @@
-"""Whether a cluster can run this package's tasks: it has workers, with the package in the version of this process."""
+"""Whether a cluster can run this package: it has workers, and they have the package in the client's version."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WORKER_WAIT = 300.0
-"""seconds that the first worker may take where no cluster file says otherwise: a new machine may have to start"""
+"""seconds that the first worker may take without a cluster file: a new machine may have to start"""
 
 _VERSION = "excir_dask.version:__version__"
 _SCHEDULER = "the scheduler"
 
 
 def check_workers(client: Client, wait: float | None = None, name: str | None = None) -> None:
-    """Raise unless the cluster has a worker in time, and the package wherever it is needed now.
+    """Raise unless the cluster has a worker in time, and this package on the scheduler and on every worker.
 
-    A worker that joins later is not checked: dask would tell nobody that it came. ``name`` is what messages call it.
+    Workers that join later are not checked: dask does not announce them. ``name`` is the cluster's name in messages.
     """
     name = name or f"the cluster at {address_of(client)}"
     if not client.nthreads():
@@ -44,13 +44,13 @@ def address_of(client: Client) -> str:
 
 def _wait_for_a_worker(client: Client, wait: float, name: str) -> None:
     log.info("%s has no workers yet; waiting for the first one, for %.0f s at most", name, wait)
-    # a cluster that grows with the work stays without workers until there is some
+    # a cluster that scales with the work has no workers until there is some
     wake = client.submit(bool, key=f"excir-wake-{uuid.uuid4().hex}")
     try:
         client.wait_for_workers(1, timeout=wait)
     except TimeoutError as error:
         raise ClusterError(
-            f"{name} has no worker after {wait:.0f} s; start some ('dask worker ADDRESS'), look at its queue or its "
+            f"{name} has no worker after {wait:.0f} s; start some ('dask worker ADDRESS'), check its queue or its "
             "workers' logs, or give it longer with 'wait:' in a cluster file"
         ) from error
     finally:
@@ -58,7 +58,7 @@ def _wait_for_a_worker(client: Client, wait: float, name: str) -> None:
 
 
 def _check_versions(client: Client, name: str) -> None:
-    """By a function of Python's own, which a worker without this package understands: one of ours would end it."""
+    """Through a function of the standard library: one of ours would stop a worker that lacks this package."""
     found: dict[str, object] = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
     try:
         found[_SCHEDULER] = client.run_on_scheduler(pkgutil.resolve_name, _VERSION)
@@ -68,7 +68,7 @@ def _check_versions(client: Client, name: str) -> None:
     if missing:
         raise UsageError(
             f"{_places(missing)} of {name} cannot import excir_dask ({next(iter(missing.values()))}); "
-            f"install it there, in the version of this machine: pip install excir-dask=={__version__}"
+            f"install it there in this machine's version: pip install excir-dask=={__version__}"
         )
     others = {place: version for place, version in found.items() if isinstance(version, str) and version != __version__}
     if others:
@@ -77,8 +77,8 @@ def _check_versions(client: Client, name: str) -> None:
             f"{__version__}; install the same version everywhere"
         )
     for place, answer in found.items():
-        if isinstance(answer, Exception):  # lost while it was asked: the run does without it
-            log.debug("%s did not say which version it has (%s)", place, answer)
+        if isinstance(answer, Exception):  # lost meanwhile: the run does without it
+            log.debug("%s did not tell its version (%s)", place, answer)
 
 
 def _places(places: Mapping[str, object]) -> str:

@@ -62,5 +62,14 @@ def printable(text: str) -> str:
     return "".join("□" if unicodedata.category(character) in _CONTROL else character for character in text)
 
 
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line; its type if it says nothing.
+
+    >>> one_line(OSError("no\\n  such host")), one_line(KeyError())
+    ('no such host', 'KeyError')
+    """
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"

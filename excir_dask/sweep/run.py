@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.agreement.compare import compare
-from excir_dask.clusters.connect import reached
+from excir_dask.clusters.connect import find_client
 from excir_dask.errors import LakeChangedError, UsageError
 from excir_dask.explain import explain
 from excir_dask.explain import run_id as explain_id
@@ -130,7 +130,7 @@ def sweep(
         check_target(out, overwrite or same, "sweep")
     references: dict[int, Explanation] = {}
     tables = []
-    with reached(options.pop("scheduler", None), options.pop("cluster", None)) as client:  # one for all runs
+    with find_client(options.pop("scheduler", None), options.pop("cluster", None)) as client:  # one for all runs
         for run in _runs(lake, shares, draws, retrain, progress, {**options, "scheduler": client}):
             # a fixed model has one run over all rows, which every seed is compared with
             reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)

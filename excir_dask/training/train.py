@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.clusters.connect import client_for
+from excir_dask.clusters.connect import own_client
 from excir_dask.errors import DataError, LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
@@ -161,7 +161,7 @@ def train(
     token = uuid.uuid4().hex
 
     # distributed and XGBoost look for the current client, whatever they are given
-    with client_for(scheduler, cluster) as client, client.as_current():
+    with own_client(scheduler, cluster) as client, client.as_current():
         workers = workers_of(client)
         _check_memory(snapshot, selection, fraction, workers)
         found = _label_values(client, snapshot, selection, kind, size, token, progress)

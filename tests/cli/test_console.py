@@ -299,7 +299,7 @@ def test_a_queue_that_refuses_is_one_line(lake, tmp_path):
     done = excir(lake, "--cluster", tmp_path / "slurm.yaml", environment={**os.environ, "PATH": path})
     assert done.returncode == 75
     (line,) = done.stderr.splitlines()
-    assert "invalid account; look at its options" in line
+    assert "invalid account; check its options" in line
 
 
 def test_a_training_that_fails_is_one_line(tmp_path):

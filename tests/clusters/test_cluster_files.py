@@ -17,8 +17,10 @@ import yaml
 from dask.utils import parse_timedelta
 
 from excir_dask import explain, sweep, train
-from excir_dask.clusters.config import KEYS, read_cluster_file
-from excir_dask.clusters.kinds import MODULES, settings_of, starter_of
+from excir_dask.clusters.config import read_cluster_file
+from excir_dask.clusters.kind import StartedKind
+from excir_dask.clusters.registry import KINDS
+from excir_dask.clusters.start import checked_kind, dask_settings
 from excir_dask.errors import ClusterError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +83,7 @@ def test_a_job_runs_as_a_script(job, lake, tmp_path):
 
 
 def test_there_is_a_file_for_every_kind():
-    assert sorted(yaml.safe_load(file.read_text())["kind"] for file in FILES) == sorted(KEYS)
+    assert sorted(yaml.safe_load(file.read_text())["kind"] for file in FILES) == sorted(KINDS)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -92,11 +94,10 @@ def test_every_file_is_read_and_has_options_that_exist(file, tmp_path):
         file = tmp_path / file.name
         file.write_text((CLUSTER / file.name).read_text())
     found = read_cluster_file(file)
-    if found.kind != "address":
-        pytest.importorskip(MODULES[found.kind][0], reason="not installed: pip install '.[clusters]'")
-    with settings_of(found):
-        if found.kind != "address":
-            starter_of(found)
+    kind = KINDS[found.kind]
+    pytest.importorskip(kind.package, reason="not installed: pip install '.[clusters]'")
+    with dask_settings(found):
+        assert not isinstance(kind, StartedKind) or checked_kind(found) is kind
 
 
 @pytest.mark.cluster
@@ -126,7 +127,7 @@ def test_a_sweep_trains_and_explains_on_one_cluster(tmp_path, caplog):
 def test_settings_of_a_file_end_with_it(tmp_path):
     file = read_cluster_file(write(tmp_path, kind="local", dask={"distributed": {"scheduler": {"worker-ttl": "7s"}}}))
     before = dask.config.get("distributed.scheduler")
-    with settings_of(file):
+    with dask_settings(file):
         assert dask.config.get("distributed.scheduler") == {**before, "worker-ttl": "7s"}
     assert dask.config.get("distributed.scheduler") == before
 
@@ -135,7 +136,7 @@ def job_script(name: str, folder: Path) -> str:
     """What the queue would get, with loopback as the network that nodes share."""
     network = {"interface": "lo", "scheduler_options": QUIET}
     file = read_cluster_file(changed(name, folder, shared_temp_directory=str(folder), **network))
-    with settings_of(file), starter_of(file)() as cluster:
+    with dask_settings(file), checked_kind(file).start(file) as cluster:
         return cluster.job_script()
 
 
@@ -169,7 +170,7 @@ def test_certificates_of_a_file_reach_the_job_script(tmp_path):
     tls = {"ca": "tls/ca.pem", "cert": "tls/cluster.pem", "key": "tls/cluster-key.pem"}
     options = {"cores": 1, "memory": "1GiB", "interface": "lo", "scheduler_options": QUIET}
     file = read_cluster_file(write(tmp_path, kind="slurm", workers=1, options=options, tls=tls))
-    with settings_of(file), starter_of(file)() as cluster:
+    with dask_settings(file), checked_kind(file).start(file) as cluster:
         script = cluster.job_script()
     assert f"--tls-cert {tmp_path / 'tls' / 'cluster.pem'}" in script
     assert " tls://127.0.0.1:" in script
@@ -180,23 +181,23 @@ def test_certificates_of_a_file_reach_the_job_script(tmp_path):
     [
         ({"kind": "slrum"}, "kind is 'slrum'; did you mean 'slurm'"),
         ({}, "kind is None"),
-        ({"kind": "local", "worker": 2}, "has no 'worker'; did you mean 'workers'"),
-        ({"kind": "ssh", "options": {"hosts": []}, "workers": 2}, "kind ssh has no 'workers'"),
+        ({"kind": "local", "worker": 2}, "does not take 'worker'; did you mean 'workers'"),
+        ({"kind": "ssh", "options": {"hosts": []}, "workers": 2}, "kind ssh does not take 'workers'"),
         ({"kind": "address"}, "kind address needs 'address'"),
         ({"kind": "slurm", "workers": 1}, "kind slurm needs 'options'"),
-        ({"kind": "local", "workers": 0}, "workers is 0; it is a number from 1"),
+        ({"kind": "local", "workers": 0}, "workers is 0; write a number from 1"),
         ({"kind": "local", "workers": True}, "workers is True"),
         ({"kind": "local", "workers": {"minimum": 3, "maximum": 2}}, "workers is {'maximum': 2, 'minimum': 3}"),
         ({"kind": "local", "workers": {"minimum": 0, "maximum": 2}}, "minimum \\(from 1\\) and maximum"),
-        ({"kind": "local", "workers": {"max": 2}}, "workers has no 'max'"),
-        ({"kind": "local", "wait": "soon"}, "wait is 'soon'; it is a time"),
+        ({"kind": "local", "workers": {"max": 2}}, "workers does not take 'max'"),
+        ({"kind": "local", "wait": "soon"}, "wait is 'soon'; write a time"),
         ({"kind": "local", "options": [1]}, "options is \\[1\\]"),
-        ({"kind": "local", "tls": {"ca": "ca.pem"}}, "tls has 'ca'; it has ca, cert and key"),
+        ({"kind": "local", "tls": {"ca": "ca.pem"}}, "tls has 'ca'; name ca, cert and key"),
         ({"kind": "local", "tls": {"ca": "a", "cert": "b", "key": "c"}}, "tls ca is .*a, which is not a file"),
         ({"kind": "local", "dask": 3}, "dask is 3"),
         ({"kind": "local", "dask": "none.yaml"}, "none.yaml: there is no such file to read dask's settings from"),
         ({"kind": "local", "dask": {"distributed.scheduler.worker-tll": "7s"}}, "no setting .*mean 'worker-ttl"),
-        ({"kind": "local", "options": {"memroy_limit": "1GiB"}}, "no 'memroy_limit'; did you mean 'memory_limit'"),
+        ({"kind": "local", "options": {"memroy_limit": "1GiB"}}, "take 'memroy_limit'; did you mean 'memory_limit'"),
         ({"kind": "address", "address": "nowhere"}, "not a scheduler's address"),
     ],
 )  # fmt: skip
@@ -267,7 +268,7 @@ def test_what_a_queue_says_when_it_refuses_is_the_error(workers, lake, tmp_path,
 
 
 def test_a_machine_without_the_queue_is_an_error_that_says_so(lake, tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match="submits with 'sbatch', which this machine does not have"):
+    with pytest.raises(UsageError, match="submits jobs with 'sbatch', which this machine does not have"):
         explain(lake, output="pred", cluster=queue(tmp_path, monkeypatch, None))
 
 
@@ -303,4 +304,4 @@ def test_the_readme_names_every_file():
 def test_the_readme_has_every_key_of_a_cluster_file():
     table = (CLUSTER / "README.md").read_text().partition("## What a cluster file may say")[2].partition("## ")[0]
     named = set(re.findall(r"^\| `(\w+)` \|", table, re.M))
-    assert named == {"kind"}.union(*KEYS.values())
+    assert named == {"kind"}.union(*(kind.keys for kind in KINDS.values()))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from excir_dask.clusters.kinds import own_spec
+from excir_dask.clusters.kubernetes import own_spec
 
 pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
 
@@ -203,7 +203,7 @@ def test_without_credentials_it_says_how_to_get_them(tmp_path):
     done = job(tmp_path, None)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert "Kubernetes does not know who you are" in line
+    assert "there are no credentials for Kubernetes" in line
     assert "kubectl get pods" in line
 
 

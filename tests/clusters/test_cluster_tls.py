@@ -111,7 +111,7 @@ def test_a_certificate_of_another_authority_is_refused(lake, certificates, addre
         other["ca"] = str(certificates / "ca.pem")
     done = job(lake, tmp_path / "out", "--cluster", cluster_file(tmp_path, address, other))
     assert done.returncode == 75, done.stderr
-    assert "look at address and certificates" in done.stderr
+    assert "check address and certificates" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
