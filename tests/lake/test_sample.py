@@ -102,7 +102,7 @@ def test_a_sampling_scheme_is_added_by_one_entry(monkeypatch, tmp_path):
     rows = pd.DataFrame(np.random.default_rng(0).standard_normal((400, 3)), columns=["a", "b", "pred"])
     rows.to_parquet(tmp_path / "one.parquet", row_group_size=100)
     found = explain(tmp_path, output="pred", fraction=0.5, sampling="first")
-    assert found.facts["rows"]["sampled"] == 100
+    assert found.facts.rows.sampled == 100
     pd.testing.assert_frame_equal(
         found.features[["feature", "cir"]], explain(rows[:100], output="pred").features[["feature", "cir"]]
     )
