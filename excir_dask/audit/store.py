@@ -8,7 +8,6 @@ import posixpath
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,17 +17,14 @@ from typing import Any
 from pyarrow import fs
 
 from excir_dask.audit.window import split_query
+from excir_dask.common.atomic import TEMPORARY, is_object_store, new_folder, write_stored
 from excir_dask.errors import LakeError, ReadError, UsageError, nearest
 from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.results.explanation import Explanation
-from excir_dask.results.storage import HIDDEN, whole
-
-_AT_ONCE = ("s3", "gcs", "gs", "abfs", "az", "memory")
-"""object stores, where a file appears when it is complete; elsewhere it is renamed when it is"""
 
 _BUCKETS = ("s3", "gcs", "gs")
-"""of those, the ones whose paths begin with a bucket"""
+"""kinds of store whose paths begin with a bucket"""
 
 LEFT = 86_400.0
 """seconds after which a run that is still half-written was killed"""
@@ -58,24 +54,11 @@ class Store:
 
     def put(self, data: bytes, *parts: str) -> None:
         """Write a file, which appears whole or not at all."""
+        path = self.path(*parts)
         with self._told():
-            self._put(data, self.path(*parts))
-
-    def _put(self, data: bytes, path: str) -> None:
-        if any(mark in self.filesystem.type_name for mark in _AT_ONCE):
-            with self.filesystem.open_output_stream(path) as stream:
-                stream.write(data)
-            return
-        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
-        made = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}-{uuid.uuid4().hex[:8]}")
-        try:
-            with self.filesystem.open_output_stream(made) as stream:
-                stream.write(data)
-            self.filesystem.move(made, path)
-        except BaseException:
-            if self.filesystem.get_file_info(made).type == fs.FileType.File:
-                self.filesystem.delete_file(made)
-            raise
+            if not is_object_store(self.filesystem):
+                self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
+            write_stored(self.filesystem, path, data)
 
     def get(self, *parts: str) -> bytes | None:
         """What a file holds; None where there is none."""
@@ -102,7 +85,7 @@ class Store:
         """Copy a run's folder here; gives its path."""
         target = self.path(RUNS, run)
         if self.local:
-            with self._told(), whole(Path(target)) as folder:
+            with self._told(), new_folder(Path(target)) as folder:
                 shutil.copytree(made, folder, dirs_exist_ok=True)
         else:
             files = sorted(made.iterdir(), key=lambda file: (file.name == LAST, file.name))
@@ -142,7 +125,7 @@ class Store:
         """Remove what runs that were killed long ago left half-written."""
         if not self.local or not Path(self.path(RUNS)).is_dir():
             return  # object stores have no half-written files
-        for left in Path(self.path(RUNS)).glob(f"{HIDDEN}*"):
+        for left in Path(self.path(RUNS)).glob(f"{TEMPORARY}*"):
             try:
                 if left.stat().st_mtime < time.time() - LEFT:
                     shutil.rmtree(left)

@@ -1,1 +1,1 @@
-"""What every layer may use: text files, words for messages."""
+"""What every layer may use: text files, atomic writes, words for messages."""

@@ -10,14 +10,13 @@ import hashlib
 import json
 import logging
 import posixpath
-import re
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pyarrow import fs
 
+from excir_dask.common.atomic import TEMPORARY, write_stored
 from excir_dask.errors import DataError, ReadError, UsageError
 from excir_dask.graph.state_format import freeze, thaw
 from excir_dask.lake.store_errors import is_transient, redacted_message
@@ -29,8 +28,6 @@ _log = logging.getLogger(__name__)
 SUFFIX = ".state"
 RUN = "run.json"
 """tells what the run of a folder is"""
-_STATE = re.compile(r"\.state(\.[0-9a-f]{32})?$")
-"""ends the name of a state, whole or being written"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the files of this run, and its folder if nobody else put anything into it."""
         for info in self._list():
-            if info.base_name == RUN or _STATE.search(info.base_name):
+            if info.base_name == RUN or info.base_name.endswith(SUFFIX) or info.base_name.startswith(TEMPORARY):
                 self.filesystem.delete_file(info.path)
         if self._local and not self._list():  # in buckets there are no folders
             self.filesystem.delete_dir(self.folder)
@@ -92,13 +89,8 @@ class Checkpoint:
         return content[1]
 
     def _save(self, path: str, content: bytes) -> None:
-        # a name of its own until it is whole: two workers may do the same slice after one was thought lost
-        part = f"{path}.{uuid.uuid4().hex}"
-        try:
-            with self.filesystem.open_output_stream(part if self._local else path) as target:
-                target.write(content)
-            if self._local:
-                self.filesystem.move(part, path)
+        try:  # two workers may do the same slice after one was thought lost: each writes a file of its own
+            write_stored(self.filesystem, path, content)
         except OSError as error:  # such as a full disk
             raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {redacted_message(error)}") from None
 
@@ -109,8 +101,7 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
     folder = posixpath.join(root, f"excir-{hashlib.sha256(text.encode()).hexdigest()[:24]}")
     try:
         filesystem.create_dir(folder, recursive=True)
-        with filesystem.open_output_stream(posixpath.join(folder, RUN)) as target:
-            target.write(text.encode())
+        write_stored(filesystem, posixpath.join(folder, RUN), text.encode())
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and is_transient(error):
             raise ReadError(f"{root} (checkpoint) cannot be reached: {redacted_message(error)}") from None

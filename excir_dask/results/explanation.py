@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
-from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests
 from excir_dask.results.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Explanation:
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite)
-        with whole(target, FILES["explanation"]) as made:
+        with new_folder(target, FILES["explanation"]) as made:
             self.features.to_parquet(made / "features.parquet", index=False)
             self.groups.to_parquet(made / "groups.parquet", index=False)
             (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")

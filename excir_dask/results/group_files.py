@@ -5,12 +5,12 @@ That the members are explained features is for :func:`excir_dask.results.tables.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from excir_dask.common.atomic import write_file
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError
 
@@ -57,15 +57,10 @@ def write_groups(groups: Mapping[str, Sequence[str]], path: str | os.PathLike[st
 
     Dumper.add_representer(str, Dumper.represent_str)
     content += yaml.dump(plain, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=2**31)
-    made = target.with_name(f".{target.name}-{os.getpid()}")
     try:
-        made.write_text(content, encoding="utf-8", newline="\n")
-        os.replace(made, target)
+        write_file(target, content.encode())
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}; choose another file") from None
-    finally:
-        with contextlib.suppress(OSError):  # after os.replace there is nothing to remove
-            made.unlink()
     return target
 
 

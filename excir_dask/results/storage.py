@@ -1,4 +1,4 @@
-"""Results as folders, which appear whole or not at all, and of which any later change is noticed.
+"""Results as folders, of which any later change is noticed.
 
 Only files that a result consists of are ever replaced: a folder with anything else in it is refused.
 """
@@ -8,10 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from excir_dask.errors import LakeError, UsageError
@@ -28,9 +25,6 @@ FILES = {
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip
 """kind of result -> all files that its folder may consist of"""
-
-HIDDEN = ".excir-"
-"""how the names of folders begin that are being filled or replaced"""
 
 
 def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: str = "explanation") -> Path:
@@ -83,42 +77,6 @@ def is_report(path: Path) -> bool:
         return GENERATOR in file.read(2000).decode("utf-8", "replace")
 
 
-@contextmanager
-def whole(target: Path, files: Collection[str] = ()) -> Iterator[Path]:
-    """A new folder to fill, which takes the target's place when nothing went wrong and is gone otherwise.
-
-    Of a folder that is already there only ``files`` are replaced; without any, it must be empty.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f"{HIDDEN}{target.name}-", dir=target.parent))
-    try:
-        yield made
-        os.chmod(made, 0o777 & ~_umask())
-        if files and target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f"{HIDDEN}{target.name}-old-", dir=target.parent)) / target.name
-            os.replace(target, old)
-            os.replace(made, target)
-            _discard(old, files, target)
-            old.parent.rmdir()
-        else:
-            os.replace(made, target)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _discard(old: Path, files: Collection[str], target: Path) -> None:
-    """Delete what a result consisted of; what somebody else put there meanwhile moves to the new folder."""
-    if old.is_symlink():  # the folder that it leads to stays as it is
-        old.unlink()
-        return
-    for path in list(old.iterdir()):
-        if path.name in files:
-            path.unlink()
-        else:
-            os.replace(path, target / path.name)
-    old.rmdir()
-
-
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file of a folder."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
@@ -137,9 +95,3 @@ def check_format(folder: Path, content: Mapping[str, object], name: str, version
     found = content.get("format"), content.get("version")
     if found != (name, version):
         raise LakeError(f"{folder} is of format {found[0]} {found[1]}; this version reads {name} {version}")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

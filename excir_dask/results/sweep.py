@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests, whole
+from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests
 from excir_dask.results.tables import records
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Sweep:
         (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite, "sweep")
-        with whole(target, FILES["sweep"]) as made:
+        with new_folder(target, FILES["sweep"]) as made:
             self.runs.to_parquet(made / "runs.parquet", index=False)
             self.summary.to_parquet(made / "summary.parquet", index=False)
             if importlib.util.find_spec("matplotlib") is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.atomic import write_file
 from excir_dask.errors import ModelError, UsageError
 from excir_dask.results.metadata import LakeSource
 from excir_dask.results.record import Record
@@ -129,8 +129,8 @@ class Training:
             "provenance": self.provenance.to_dict(),
         }
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write(sidecar(target), (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
-        _write(target, content)
+        write_file(sidecar(target), (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
+        write_file(target, content)
         return replace(self, path=target)
 
     @classmethod
@@ -194,16 +194,3 @@ def _check_replaceable(target: Path) -> None:
         if file.exists() and told != target.name:
             tells = f"tells of {told}" if told is not None and file == about else "was not written by a training"
             raise UsageError(f"{file} {tells}, so it is not replaced; move it elsewhere, or choose another name")
-
-
-def _write(target: Path, content: bytes) -> None:
-    handle, made = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(made, 0o666 & ~mask)
-        os.replace(made, target)
-    finally:
-        Path(made).unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from oracle import repeated, write_lake
 from processes import dask_processes
 
 from excir_dask import Explanation, explain
+from excir_dask.common.atomic import TEMPORARY
 from excir_dask.errors import DataError, UsageError
 from excir_dask.explain import understood
 from excir_dask.graph.state_format import MAGIC, freeze, thaw
@@ -101,7 +102,7 @@ def test_files_of_others_stay_when_the_states_go(lake, tmp_path):
     (folder,) = (tmp_path / "states").iterdir()
     (folder / "notes.txt").write_text("mine")
     (folder / "plots").mkdir()
-    (folder / f"sum-0.state.{'0' * 32}").write_bytes(b"half written")
+    (folder / f"{TEMPORARY}sum-0.state-{'0' * 12}").write_bytes(b"half written")
     explain(lake, **options, out=tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "plots"]
 

@@ -12,13 +12,13 @@ import hashlib
 import importlib.util
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from excir_dask.common.atomic import write_file
 from excir_dask.errors import UsageError
 from excir_dask.render.html.blocks import Chart, Report, Rows
 from excir_dask.results.storage import is_report
@@ -70,17 +70,7 @@ def write(report: Report, path: str | os.PathLike[str]) -> Path:
         raise UsageError(f"{target} exists and is not a report, so it is not overwritten; choose another name")
     text = render(report)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, made = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(made, 0o666 & ~mask)
-        os.replace(made, target)
-    except BaseException:
-        Path(made).unlink(missing_ok=True)
-        raise
+    write_file(target, text.encode())
     return target
 
 
