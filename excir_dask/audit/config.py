@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from excir_dask.audit.limits import Check, read_checks
+from excir_dask.audit.check_limits import read_limits
+from excir_dask.audit.limits import CheckLimits
 from excir_dask.audit.window import Window, fill
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
@@ -77,7 +78,7 @@ class Config:
     """its name, which may have keys of the window in it"""
     require_baseline: bool = False
     """having nothing to compare with is an error"""
-    checks: Mapping[str, Check] = field(default_factory=dict)
+    checks: Mapping[str, CheckLimits] = field(default_factory=dict)
     hooks: Hooks = Hooks()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """others of :func:`~excir_dask.explain`"""
@@ -146,7 +147,7 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
         false_alarm=_number("false_alarm", given.get("false_alarm", 0.001), 1e-9, 0.5),
         baseline=_baseline(given, None if window is None else Window(window.strip("/"))),
         require_baseline=_required(given),
-        checks=read_checks(given.get("checks")),
+        checks=read_limits(given.get("checks")),
         hooks=_hooks(given.get("hooks"), base),
         arguments=_arguments(given),
         scheduler=scheduler,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from excir_dask.audit.findings import KINDS
-from excir_dask.audit.scores import scores_of
+from excir_dask.audit.score_errors import scores_of
 from excir_dask.audit.store import LAST, RUNS, Store
 from excir_dask.errors import nearest
 from excir_dask.results.explanation import Explanation

@@ -5,45 +5,65 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_ORDERS = {"ndcg_min": "nDCG", "jaccard_min": "Jaccard of the top", "kendall_min": "Kendall's tau"}
 
-
-def order(check: str, output: str, kind: str, value: float, threshold: float | None, floor: float) -> str:
+def order(title: str, kind: str, output: str, value: float, threshold: float | None, floor: float) -> str:
     return (
-        f"{_ORDERS[check]} of the {kind} of {output} is {value:.3f}, below {threshold:g}; "
+        f"{title} of the {kind} of {output} is {value:.3f}, below {threshold:g}; "
         f"noise alone would leave it at {floor:.3f} or more"
     )
 
 
-def scored(
-    check: str, output: str, kind: str, name: str, was: float, now: float, error: float, threshold: float | None, k: int
-) -> str:
-    what = f"{kind.removesuffix('s')} '{name}' of {output}"
-    moved = f"CIR {was:.3f} -> {now:.3f}, {now - was:+.3f} with standard error {error:.3f}"
-    if check == "sign_flip":
-        return f"{what} changed sides of 0.5: {moved}"
-    if check == "entered_top":
-        return f"{what} entered the top {k}: {moved}"
-    if check == "left_top":
-        return f"{what} left the top {k}: {moved}"
+def named(kind: str, name: str, output: str) -> str:
+    """One feature or group of an output.
+
+    >>> named("features", "rpm", "risk")
+    "feature 'rpm' of risk"
+    """
+    return f"{kind.removesuffix('s')} '{name}' of {output}"
+
+
+def moved(was: float, now: float, error: float) -> str:
+    """How a score changed.
+
+    >>> moved(0.7, 0.4, 0.01)
+    'CIR 0.700 -> 0.400, -0.300 with standard error 0.010'
+    """
+    return f"CIR {was:.3f} -> {now:.3f}, {now - was:+.3f} with standard error {error:.3f}"
+
+
+def shifted(what: str, moved: str, threshold: float | None) -> str:
     return f"{what} shifted by more than {threshold:g}: {moved}"
 
 
-def risen(name: str, kind: str, shares: Sequence[float], threshold: float | None, error: float) -> str:
+def flipped(what: str, moved: str) -> str:
+    return f"{what} changed sides of 0.5: {moved}"
+
+
+def moved_top(what: str, moved: str, verb: str, k: int) -> str:
+    """``verb`` is "entered" or "left"."""
+    return f"{what} {verb} the top {k}: {moved}"
+
+
+def risen(kind: str, name: str, was: float, now: float, threshold: float | None, error: float) -> str:
     what = "rows without an output" if kind == "outputs" else f"missing values of '{name}'"
-    return f"{what}: {shares[0]:.2%} -> {shares[1]:.2%}, a rise of more than {threshold:g} (standard error {error:.4f})"
+    return f"{what}: {was:.2%} -> {now:.2%}, a rise of more than {threshold:g} (standard error {error:.4f})"
 
 
-def rows(check: str, now: float, was: float | None, threshold: float | None) -> str:
-    if check == "rows_min":
-        return f"the window has {now:,.0f} rows, fewer than {threshold:,.0f}"
-    side = "less" if check == "rows_ratio_min" else "more"
+def few_rows(rows: float, threshold: float | None) -> str:
+    return f"the window has {rows:,.0f} rows, fewer than {threshold or 0:,.0f}"
+
+
+def rows_ratio(now: float, was: float, threshold: float | None, side: str) -> str:
+    """``side`` is "less" or "more"."""
     return f"the window has {now:,.0f} rows, {side} than {threshold:g} times the {was:,.0f} of the baseline"
 
 
-def column(check: str, kind: str, name: str) -> str:
-    end = "is new; the baseline does not have it" if check == "columns_new" else "is gone; the baseline has it"
-    return f"{kind.removesuffix('s')} '{name}' {end}"
+def new_name(kind: str, name: str) -> str:
+    return f"{kind.removesuffix('s')} '{name}' is new; the baseline does not have it"
+
+
+def gone_name(kind: str, name: str) -> str:
+    return f"{kind.removesuffix('s')} '{name}' is gone; the baseline has it"
 
 
 def constant(kind: str, name: str, first: bool) -> str:

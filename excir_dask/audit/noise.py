@@ -22,14 +22,24 @@ _NORMAL = 200.0
 """degrees of freedom from which on Student's t is the normal distribution, which is drawn five times as fast"""
 
 
-def measure(name: str, was: Floats, now: Floats, k: int, rank_by: str) -> float:
-    """One of ``ndcg_min``, ``jaccard_min`` and ``kendall_min`` for the scores of two runs, feature by feature."""
-    if name == "ndcg_min":
-        return measures.ndcg(strength(was), _places(strength(now)), k)
-    one, other = RANKINGS[rank_by].value(was), RANKINGS[rank_by].value(now)
-    if name == "jaccard_min":
-        return measures.jaccard(_places(one), _places(other), k)
-    return measures.kendall(one, other)
+Measure = Callable[[Floats, Floats, int, str], float]
+"""agreement of the orders of two runs' scores, feature by feature: was, now, size of the top, what ranks follow"""
+
+
+def ndcg(was: Floats, now: Floats, k: int, rank_by: str) -> float:
+    """nDCG of the top, with strength as the gain."""
+    return measures.ndcg(strength(was), _places(strength(now)), k)
+
+
+def jaccard(was: Floats, now: Floats, k: int, rank_by: str) -> float:
+    """Jaccard index of the two tops."""
+    one, other = (_places(RANKINGS[rank_by].value(scores)) for scores in (was, now))
+    return measures.jaccard(one, other, k)
+
+
+def kendall(was: Floats, now: Floats, k: int, rank_by: str) -> float:
+    """Kendall's tau-b over all features."""
+    return measures.kendall(RANKINGS[rank_by].value(was), RANKINGS[rank_by].value(now))
 
 
 def noise_floor(

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.audit import history
 from excir_dask.audit import messages as words
 from excir_dask.audit.baseline import resolve
+from excir_dask.audit.check_limits import to_manifest
 from excir_dask.audit.checks import run_checks
+from excir_dask.audit.comparison import Comparison, all_pairs, members
 from excir_dask.audit.config import Config
 from excir_dask.audit.files import ordered, violations, write_run
 from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
-from excir_dask.audit.limits import described
 from excir_dask.audit.lock import LockedError, locked
-from excir_dask.audit.scores import FEW_ROW_GROUPS, all_pairs, members
+from excir_dask.audit.score_errors import FEW_ROW_GROUPS
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
@@ -185,7 +186,7 @@ def judge(
     ``against`` is the name of the run ``was``, ``past`` are rows of the history.
     """
     pairs = all_pairs(now, was, config.false_alarm)
-    checked = run_checks(now, was, pairs, config.checks, config.k, config.false_alarm, target.series)
+    checked = run_checks(Comparison(now, was, pairs, config.k, config.false_alarm, target.series), config.checks)
     run = {**_about(config, target, against, now, checked), "notes": [*more_notes, *notes(now, was)]}
     result = AuditResult(
         explanation=now,
@@ -235,7 +236,7 @@ def _terms(config: Config, was: Explanation | None) -> dict[str, Any]:
     return {
         "k": config.k,
         "false_alarm": config.false_alarm,
-        "limits": described(config.checks),
+        "limits": to_manifest(config.checks),
         "baseline_window": None if was is None else (was.provenance.audit or {}).get("window"),
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.audit.scores import reach
+from excir_dask.audit.score_errors import reach
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,11 @@ import pytest
 from days import NAMES, WEIGHTS, frame
 
 from excir_dask import explain
+from excir_dask.audit.check_limits import default_limits, read_limits
 from excir_dask.audit.checks import run_checks
-from excir_dask.audit.limits import default_checks, read_checks
+from excir_dask.audit.comparison import Comparison, all_pairs
 from excir_dask.audit.noise import noise_floor
-from excir_dask.audit.scores import all_pairs, group_errors
+from excir_dask.audit.score_errors import group_errors
 
 GROUPS = {"engine": ["rpm", "torque"], "cooling": ["oil", "water"], "mixed": ["rpm", "noise"]}
 
@@ -23,8 +24,8 @@ def explained(table: pd.DataFrame, **more: object):
 
 
 def found(now, was, checks=None):
-    limits = default_checks() if checks is None else read_checks(checks)
-    checked = run_checks(now, was, all_pairs(now, was, 0.001), limits)
+    limits = default_limits() if checks is None else read_limits(checks)
+    checked = run_checks(Comparison(now, was, all_pairs(now, was, 0.001)), limits)
     return {(one.check, finding.kind, finding.name): finding for one in checked for finding in one.findings}
 
 
@@ -124,7 +125,8 @@ def test_another_column_under_the_name_of_an_output_is_told():
 
 
 def test_without_a_baseline_only_guards_are_checked(was):
-    checked = run_checks(was, None, all_pairs(was, None, 0.001), read_checks({"rows_min": {"fail": 10_000}}))
+    limits = read_limits({"rows_min": {"fail": 10_000}})
+    checked = run_checks(Comparison(was, None, all_pairs(was, None, 0.001)), limits)
     assert [(one.check, one.severity) for one in checked] == [("rows_min", "fail")]
 
 

@@ -4,8 +4,10 @@ from datetime import date
 
 import pytest
 
+from excir_dask.audit.check_limits import default_limits, read_limits
+from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.config import read_config, with_options
-from excir_dask.audit.limits import CHECKS, Limits, default_checks, read_checks
+from excir_dask.audit.limits import Limits
 from excir_dask.audit.validate import validate
 from excir_dask.audit.window import Window, days, read_date
 from excir_dask.errors import UsageError
@@ -71,7 +73,7 @@ def test_paths_begin_at_the_configurations_folder(plant):
 
 
 def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():
-    check = read_checks({"score_shift": {"fail": 0.3, "features": {"sensor_*": {"fail": 0.5}, "sensor_1": "off"}}})[
+    check = read_limits({"score_shift": {"fail": 0.3, "features": {"sensor_*": {"fail": 0.5}, "sensor_1": "off"}}})[
         "score_shift"
     ]
     assert check.of("features", "sensor_1") == Limits()
@@ -81,7 +83,7 @@ def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():
 
 
 def test_every_check_has_a_default():
-    assert list(default_checks()) == list(CHECKS)
+    assert list(default_limits()) == list(CHECKS)
 
 
 @pytest.mark.parametrize(

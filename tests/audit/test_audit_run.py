@@ -15,8 +15,8 @@ from days import FIRST, frame, write_day
 from excir_dask import Explanation
 from excir_dask.audit import history
 from excir_dask.audit.baseline import baselines, set_baseline
+from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.config import read_config
-from excir_dask.audit.limits import CHECKS
 from excir_dask.audit.run import audit
 from excir_dask.audit.slopes import slopes
 from excir_dask.audit.store import open_store

@@ -10,8 +10,8 @@ import pytest
 from days import frame, write_day
 
 from excir_dask import explain
+from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.config import KEYS, read_config
-from excir_dask.audit.limits import CHECKS
 from excir_dask.audit.run import audit
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -11,11 +11,11 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from excir_dask import Explanation, explain
+from excir_dask.audit.check_limits import default_limits
 from excir_dask.audit.checks import run_checks
+from excir_dask.audit.comparison import PAIRED, Comparison, all_pairs
 from excir_dask.audit.findings import Finding
-from excir_dask.audit.limits import default_checks
-from excir_dask.audit.noise import measure, noise_floor
-from excir_dask.audit.scores import PAIRED, all_pairs
+from excir_dask.audit.noise import jaccard, kendall, ndcg, noise_floor
 
 ALARM = 0.001
 
@@ -50,7 +50,7 @@ def pairs(*rows: dict[str, float], kind: str = "features") -> pd.DataFrame:
 
 
 def found(run: Explanation, table: pd.DataFrame, check: str, k: int = 8) -> list[Finding]:
-    checked = run_checks(run, run, table, default_checks(), k)
+    checked = run_checks(Comparison(run, run, table, k), default_limits())
     return [finding for one in checked if one.check == check for finding in one.findings]
 
 
@@ -105,7 +105,7 @@ def two_outputs(missing: int) -> pd.DataFrame:
 
 def test_missing_values_of_a_feature_are_judged_once_whatever_the_outputs():
     was, now = (explained(two_outputs(missing), output=["pred", "other"]) for missing in (0, 300))
-    checked = run_checks(now, was, all_pairs(now, was, ALARM), default_checks())
+    checked = run_checks(Comparison(now, was, all_pairs(now, was, ALARM)), default_limits())
     (judged,) = [one for one in checked if (one.check, one.kind) == ("missing_rate", "features")]
     assert (judged.output, judged.compared) == ("*", 8)
     assert [(finding.output, finding.name, finding.value) for finding in judged.findings] == [("*", "oil", 0.3)]
@@ -128,7 +128,7 @@ def test_the_level_of_missing_values_is_shared_by_all_features():
 
 
 def found_missing(now: Explanation, was: Explanation) -> list[str]:
-    checked = run_checks(now, was, all_pairs(now, was, ALARM), default_checks(), false_alarm=ALARM)
+    checked = run_checks(Comparison(now, was, all_pairs(now, was, ALARM), false_alarm=ALARM), default_limits())
     return [finding.name for one in checked if one.check == "missing_rate" for finding in one.findings]
 
 
@@ -158,12 +158,12 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
     tables = [table.assign(other=table["pred"]) for table in tables]
     was, now = (explained(table, output=outputs, features=list(table.columns[:8])) for table in tables)
     both = all_pairs(now, was, ALARM)
-    checked = run_checks(now, was, both, default_checks(), k=4, false_alarm=ALARM)
+    checked = run_checks(Comparison(now, was, both, k=4, false_alarm=ALARM), default_limits())
     some = both[(both["kind"] == "features") & (both["output"] == "pred")]
     columns = [
         some[f"{column}_{run}"].to_numpy(float) for column in ("cir", "error", "degrees") for run in ("was", "now")
     ]
-    for name in ("ndcg_min", "jaccard_min", "kendall_min"):
+    for name, measure in (("ndcg_min", ndcg), ("jaccard_min", jaccard), ("kendall_min", kendall)):
         (finding,) = [
             finding
             for one in checked
@@ -171,7 +171,7 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
             for finding in one.findings
         ]
         floor = noise_floor(
-            *columns, ALARM / (3 * 2 * len(outputs)), lambda a, b, name=name: measure(name, a, b, 4, "strength")
+            *columns, ALARM / (3 * 2 * len(outputs)), lambda a, b, measure=measure: measure(a, b, 4, "strength")
         )
         assert finding.uncertainty == pytest.approx(floor, rel=1e-12)
         assert finding.value < floor

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from excir_dask import Explanation, Sweep, explain, sweep
+from excir_dask.audit.check_limits import read_limits
 from excir_dask.audit.config import Config
 from excir_dask.audit.history import rows_of
-from excir_dask.audit.limits import read_checks
 from excir_dask.audit.run import Target, judge
 from excir_dask.results.audit import AuditResult
 
@@ -94,7 +94,7 @@ def large_audit(features: int = 10_000) -> AuditResult:
 
 def _judged(explanations: list[Explanation]) -> AuditResult:
     """The last of some explanations, against the first."""
-    checks = read_checks({"score_shift": {"warn": 0.05, "fail": 0.15, "features": {NASTY: "off"}}})
+    checks = read_limits({"score_shift": {"warn": 0.05, "fail": 0.15, "features": {NASTY: "off"}}})
     config = Config(name="plant", lake="lake", results="audits", output="y", model_name="y", checks=checks)
     past, results, first = [], [], None
     for day, now in enumerate(explanations, 1):

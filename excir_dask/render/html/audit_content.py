@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.history import days_of
-from excir_dask.audit.limits import CHECKS
 from excir_dask.common.wording import count
 from excir_dask.render.html.blocks import Tone, Verdict
 
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 
     from excir_dask.results.audit import AuditResult
 
-ABOUT_GUARDS = {
-    "rows_min": "rows", "rows_ratio_min": "rows over the baseline's, at least",
-    "rows_ratio_max": "rows over the baseline's, at most", "missing_rate": "rise of missing values",
-    "columns_new": "came", "columns_gone": "went", "settings": "settings that differ",
-}  # fmt: skip
-"""checks of the data behind the scores, in words"""
 TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "fail": "bad"}
 WORDS = {"ok": "✔ Passed.", "warn": "! Warning.", "fail": "✕ Failed."}
 SEVERITY = {"fail": "✕ fail", "warn": "! warn", "ok": "✔ ok"}
@@ -132,11 +126,11 @@ def provenance(result: AuditResult) -> list[tuple[str, str]]:
 def limits(result: AuditResult) -> list[list[str]]:
     """By what the run was judged: a row for each check, and for each name with limits of its own."""
     found = []
-    for name, kind_of_check in CHECKS.items():
-        check = result.about["limits"][name]
-        found.append([name, kind_of_check.about, *(_level(name, check[level]) for level in ("warn", "fail"))])
+    for name, check in CHECKS.items():
+        judged = result.about["limits"][name]
+        found.append([name, check.compares, *(_level(name, judged[level]) for level in ("warn", "fail"))])
         for kind in ("features", "groups"):
-            for own in check.get(kind, []):
+            for own in judged.get(kind, []):
                 levels = [_level(name, own[level]) for level in ("warn", "fail")]
                 found.append([f"{name}: {own['name']}", f"the same for these {kind} alone", *levels])
     return found

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.history import days_of
 from excir_dask.render.html import audit_content as content
 from excir_dask.render.html import explanation_page
@@ -167,14 +168,14 @@ def _guards(result: AuditResult, read: Section) -> Section:
     rows = [
         [
             one["kind"] if one["kind"] != "settings" else "run",
-            content.ABOUT_GUARDS[one["constraint_check_type"]],
+            CHECKS[one["constraint_check_type"]].compares,
             content.SEVERITY[one["severity"]],
             f"{one['compared']:,}",
             content.figure(one["value"]),
             content.figure(one["threshold"]),
         ]
         for one in result.found["checks"]
-        if one["constraint_check_type"] in content.ABOUT_GUARDS
+        if CHECKS[one["constraint_check_type"]].about_data
     ]
     head = ["of", "guard", "result", "compared", "value", "first limit"]
     return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=3), *read.blocks])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.audit.findings import KINDS
 from excir_dask.kernels.scores import CHANCE
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import careful_errors
@@ -25,15 +24,6 @@ _HARDLY = 0.01
 
 _SURE = 1e9
 """degrees of freedom of a difference that has no error"""
-
-PAIRED = {
-    **dict.fromkeys(["output", "kind", "name"], "str"),
-    **dict.fromkeys(["cir_was", "cir_now", "shift", "error", "reach", "error_was", "error_now"], "float64"),
-    **dict.fromkeys(["degrees_was", "degrees_now"], "float64"),
-    **dict.fromkeys(["strength_was", "strength_now"], "float64"),
-    **dict.fromkeys(["rank_was", "rank_now", "n_was", "n_now", "missing_was", "missing_now"], "int64"),
-}
-"""columns of a run's changes.parquet, and what they are"""
 
 
 def scores_of(explanation: Explanation, output: str, kind: str) -> pd.DataFrame:
@@ -109,20 +99,10 @@ def group_errors(features: pd.DataFrame, groups: pd.DataFrame, row_groups: int) 
     return np.array(found), np.array(freedom)
 
 
-def paired(now: pd.DataFrame, was: pd.DataFrame) -> pd.DataFrame:
-    """What both runs have, in the baseline's order, with the error of the difference and its degrees of freedom."""
-    pairs = was.merge(now, on="name", suffixes=("_was", "_now"))
-    return pairs.assign(
-        shift=pairs["cir_now"] - pairs["cir_was"],
-        error=np.hypot(pairs["error_was"], pairs["error_now"]),
-        degrees=together(*(pairs[f"{part}_{run}"] for run in ("was", "now") for part in ("error", "degrees"))),
-    )
-
-
-def together(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> Floats:
+def difference_degrees(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> Floats:
     """Degrees of freedom of a difference, by Welch and Satterthwaite: a side without an error takes none away.
 
-    >>> together(np.array([0.1, 0.1]), 10.0, np.array([0.1, 0.0]), np.array([10.0, 1.0]))
+    >>> difference_degrees(np.array([0.1, 0.1]), 10.0, np.array([0.1, 0.0]), np.array([10.0, 1.0]))
     array([20., 10.])
     """
     one, other = np.square(error, dtype=np.float64), np.square(other_error, dtype=np.float64)
@@ -132,48 +112,6 @@ def together(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> 
     return found
 
 
-def members(explanation: Explanation) -> dict[str, list[str]]:
-    """Members of each group; they are the same for every output."""
-    groups = explanation.groups.drop_duplicates("group")
-    return {str(name): list(inside) for name, inside in zip(groups["group"], groups["members"], strict=True)}
-
-
-def other_members(now: Explanation, was: Explanation) -> dict[str, tuple[list[str], list[str]]]:
-    """Groups of both runs that are not of the same features, with the baseline's members and those of now.
-
-    Categories of a column come and go, so the group that they are by themselves is the same one all the same.
-    """
-    one, other = members(was), members(now)
-    return {
-        name: (one[name], other[name])
-        for name in one
-        if name in other
-        and set(one[name]) != set(other[name])
-        and not all(member.startswith(f"{name}=") for member in (*one[name], *other[name]))
-    }
-
-
-def all_pairs(now: Explanation, was: Explanation | None, false_alarm: float) -> pd.DataFrame:
-    """What both runs have, for every output and kind, with the ``reach`` that a shift must exceed to count.
-
-    Without a baseline there is nothing. A group that has other members is another group, and is not compared.
-    """
-    import pandas as pd
-
-    outputs = [] if was is None else [name for name in was.outputs["output"] if name in set(now.outputs["output"])]
-    if was is None or not outputs:
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in PAIRED.items()})
-    tables = [
-        paired(scores_of(now, output, kind), scores_of(was, output, kind)).assign(output=output, kind=kind)
-        for kind in KINDS
-        for output in outputs
-    ]
-    found = pd.concat(tables, ignore_index=True)
-    found = found[(found["kind"] != "groups") | ~found["name"].isin(list(other_members(now, was)))]
-    comparisons = found.groupby("kind")["name"].transform("size").to_numpy()
-    return found.assign(reach=limit(found["degrees"], false_alarm, comparisons) * found["error"])[list(PAIRED)]
-
-
 def reach(n_eff: Any, false_alarm: float, comparisons: Any) -> Floats:
     """Errors that a difference must exceed, so that noise does it in any of the comparisons with this probability.
 
@@ -181,13 +119,13 @@ def reach(n_eff: Any, false_alarm: float, comparisons: Any) -> Floats:
     array([2.58, 2.76])
     """
     # never below four degrees, where one limit would be so wide that nothing is ever found
-    return limit(np.maximum(np.asarray(n_eff, dtype=np.float64) - 1.0, 4.0), false_alarm, comparisons)
+    return t_limit(np.maximum(np.asarray(n_eff, dtype=np.float64) - 1.0, 4.0), false_alarm, comparisons)
 
 
-def limit(degrees: Any, false_alarm: float, comparisons: Any) -> Floats:
+def t_limit(degrees: Any, false_alarm: float, comparisons: Any) -> Floats:
     """The same by degrees of freedom: Student's t, because the error itself is uncertain.
 
-    >>> limit(np.array([1e6, 7.0]), 0.001, 10).round(2)
+    >>> t_limit(np.array([1e6, 7.0]), 0.001, 10).round(2)
     array([3.89, 7.88])
     """
     from scipy.special import stdtrit
