@@ -17,6 +17,15 @@ from processes import dask_processes
 settings.register_profile("any machine", deadline=None)  # how long an example takes is not what is tested
 settings.load_profile("any machine")
 
+SLOW_TIMEOUT = 1200
+"""seconds after which a slow test counts as hanging; the others have the timeout of pyproject.toml"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))
+
 
 @pytest.fixture
 def synchronous() -> Iterator[None]:
