@@ -14,6 +14,9 @@ from excir_dask.kernels import uncertainty
 from excir_dask.kernels.scores import ranks
 from excir_dask.kernels.uncertainty import intervals, smaller_errors, stability
 
+PRIMARY = {"strength": lambda c: np.abs(2 * c - 1), "cir": lambda c: c}
+"""what ranks follow"""
+
 
 def arrays(*numbers: float) -> np.ndarray:
     return np.array(numbers, dtype=float)
@@ -64,12 +67,12 @@ def simulated(
     n_eff: np.ndarray,
     k: int,
     target: float,
-    by_strength: bool,
+    rank_by: str,
     draws: int = 20_000,
 ) -> tuple[float, float, np.ndarray]:
     """Expected Jaccard, probability and membership by plain sorting of many drawn rankings."""
     rng = np.random.default_rng(99)
-    primary = (lambda c: np.abs(2 * c - 1)) if by_strength else (lambda c: c)
+    primary = PRIMARY[rank_by]
     mine = set(np.argsort(-primary(cir), kind="stable")[:k])
     drawn = np.clip(cir + stderr * rng.standard_t(np.maximum(n_eff - 1, 1), (draws, cir.size)), 0, 1)
     tops = [set(row[:k]) for row in np.argsort(-primary(drawn), axis=1, kind="stable")]
@@ -78,15 +81,15 @@ def simulated(
     return float(overlaps.mean()), float((overlaps >= target).mean()), inside
 
 
-@pytest.mark.parametrize("by_strength", [True, False])
+@pytest.mark.parametrize("rank_by", PRIMARY)
 @pytest.mark.parametrize("rows", [5.0, 30.0, 1000.0])
-def test_stability_is_what_plain_simulation_gives(by_strength, rows):
+def test_stability_is_what_plain_simulation_gives(rank_by, rows):
     rng = np.random.default_rng(3)
     cir = rng.uniform(0.1, 0.9, 9)
     stderr, n_eff = np.full(9, 0.06), np.full(9, rows)
-    order = ranks(np.abs(2 * cir - 1) if by_strength else cir, np.zeros(9))
-    found = stability(cir, stderr, n_eff, order, 3, 0.5, by_strength, draws=20_000)
-    jaccard, probability, inside = simulated(cir, stderr, n_eff, 3, 0.5, by_strength)
+    order = ranks(PRIMARY[rank_by](cir), np.zeros(9))
+    found = stability(cir, stderr, n_eff, order, 3, 0.5, rank_by, draws=20_000)
+    jaccard, probability, inside = simulated(cir, stderr, n_eff, 3, 0.5, rank_by)
     assert found.k == 3
     assert found.jaccard == pytest.approx(jaccard, abs=0.015)
     assert found.probability == pytest.approx(probability, abs=0.02)
@@ -127,7 +130,7 @@ def test_equal_scores_stay_in_the_order_of_the_sample():
         np.array([3, 1, 2, 4]),
         1,
         1.0,
-        by_strength=False,
+        rank_by="cir",
     )
     assert found.inside[1] == pytest.approx(0.5, abs=0.05)
     assert found.inside[[0, 2]].tolist() == [0.0, 0.0]
@@ -149,16 +152,16 @@ def test_a_simulation_can_be_repeated_and_its_size_in_memory_changes_little(monk
     assert stability(*given_ones, draws=1001, seed=seed + 7).inside.tolist() != once.inside.tolist()
 
 
-@given(st.integers(2, 12), st.integers(1, 6), st.booleans(), st.integers(0, 2**32 - 1))
+@given(st.integers(2, 12), st.integers(1, 6), st.sampled_from(list(PRIMARY)), st.integers(0, 2**32 - 1))
 @settings(max_examples=60)
-def test_features_left_out_of_the_simulation_are_never_in_the_top(size, k, by_strength, seed):
+def test_features_left_out_of_the_simulation_are_never_in_the_top(size, k, rank_by, seed):
     rng = np.random.default_rng(seed)
     k = min(k, max(size // 2, 1))
     cir, stderr, n_eff = rng.random(size), rng.random(size) * 0.05, rng.uniform(3, 300, size)
     drawn = np.clip(cir + stderr * rng.standard_t(n_eff - 1, (2000, size)), 0, 1)
-    primary = (lambda c: np.abs(2 * c - 1)) if by_strength else (lambda c: c)
+    primary = PRIMARY[rank_by]
     tops = np.argsort(-primary(drawn), axis=1)[:, :k]
-    found = stability(cir, stderr, n_eff, ranks(primary(cir), np.zeros(size)), k, 0.5, by_strength, draws=300)
+    found = stability(cir, stderr, n_eff, ranks(primary(cir), np.zeros(size)), k, 0.5, rank_by, draws=300)
     often = np.bincount(tops.ravel(), minlength=size) / 2000
     np.testing.assert_allclose(found.inside, often, atol=0.15)
 
