@@ -20,7 +20,8 @@ from lakes import FOLDER, OUTPUT, lake
 from measure import save
 from speed import scan_columns
 
-from excir_dask.graph.slices import Asked, sum_slice, summarise_slice
+from excir_dask.graph.summary_scan import SummaryRequest, summarise_slice
+from excir_dask.graph.sums_scan import sum_slice
 from excir_dask.kernels.centers import Centers, centers, describe
 from excir_dask.kernels.summaries import summarise
 from excir_dask.lake.blocks import Layout
@@ -62,7 +63,7 @@ def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]]
         "read": read,
         "read, min": first_look,
         "read, float32 sort": in_order,
-        "scan 1": lambda piece: summarise_slice(piece, None, None, layout, Asked("midhinge", 0, 0, 0)),
+        "scan 1": lambda piece: summarise_slice(piece, None, None, layout, SummaryRequest("midhinge", 0, 0, 0)),
         "scan 2": lambda piece: sum_slice(piece, None, None, layout, features, outputs, ()),
     }
     return found, slices

@@ -65,6 +65,10 @@ class ClusterError(ExcirError):
     exit_code = 75
 
 
+class InternalError(RuntimeError):
+    """excir_dask broke one of its own rules; please report it with the traceback."""
+
+
 def exit_code_of(error: BaseException) -> int:
     """The code that a command ends with.
 

@@ -54,7 +54,7 @@ def test_more_aligned_movement_never_lowers_the_score_at_fixed_centres(seed, row
     def at_fixed_centres(column: np.ndarray) -> float:
         none = np.full((1, 0, 4), np.nan)
         side = OutputSide(y[None], Centers(np.array([m_y]), np.array([False]), none))
-        sums = co_movement([column], side, Centers(np.array([m_x]), np.array([False]), none), none)
+        sums = co_movement([column], side, Centers(np.array([m_x]), np.array([False]), none))
         return float(cir(sums.numerator, sums.denominator)[0, 0])
 
     before = at_fixed_centres(x)

@@ -1,14 +1,13 @@
-"""A folder in which the states of finished slices are kept, so that the same run can go on where it was ended.
+"""A folder that stores the states of finished slices, so that an interrupted run can resume.
 
-Workers save each state when it is done and look there before they read a slice. Nothing is decided by the client, so
-it does not matter who was killed. Merging happens in the same order either way: the result is the same to the byte.
+Workers save each state when it is done and look there before they read a slice. The client decides nothing, so it does
+not matter who was killed. Merging happens in the same order either way: the result is the same to the byte.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +18,10 @@ from pyarrow import fs
 from excir_dask.common.atomic import TEMPORARY, write_stored
 from excir_dask.errors import DataError, ReadError, UsageError
 from excir_dask.graph.state_format import freeze, thaw
+from excir_dask.graph.states import Cost, Outcome
 from excir_dask.lake.store_errors import is_transient, redacted_message
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 SUFFIX = ".state"
 RUN = "run.json"
@@ -42,15 +40,22 @@ class Checkpoint:
         """How many states there are."""
         return sum(info.path.endswith(SUFFIX) for info in self._list())
 
-    def take(self, name: str, make: Callable[[], T]) -> tuple[T, bool]:
-        """The state of that name, made and saved if it is not there; and whether it was there."""
+    def take(self, name: str, make: Callable[[], Outcome[T]], check: Callable[[T], None]) -> Outcome[T]:
+        """The state of that name; made and saved where there is none that can be used.
+
+        ``check`` raises a DataError for a state that is not the one that ``make`` would make. Why a state was rejected
+        is part of the cost, because only that reaches the client from every worker.
+        """
         path = posixpath.join(self.folder, name + SUFFIX)
-        found = self._load(path, name)
-        if found is not None:
-            return found, True
+        rejected = Cost()
+        if self.filesystem.get_file_info(path).type == fs.FileType.File:
+            try:
+                return Outcome(self._load(path, name, check), Cost(resumed=1))
+            except (DataError, OSError) as error:  # computing it again is always right
+                rejected = Cost(rejected=1, reason=f"{name + SUFFIX}: {redacted_message(error)}")
         made = make()
-        self._save(path, freeze((name, made)))
-        return made, False
+        self._save(path, freeze((name, made.value)))
+        return Outcome(made.value, made.cost + rejected)
 
     def forget(self) -> None:
         """Remove the states of this run."""
@@ -74,19 +79,14 @@ class Checkpoint:
         listed: list[fs.FileInfo] = self.filesystem.get_file_info(fs.FileSelector(self.folder, allow_not_found=True))
         return listed
 
-    def _load(self, path: str, name: str) -> Any:
-        """The state in a file; None, with a note, where it cannot be used: computing it again is always right."""
-        if self.filesystem.get_file_info(path).type != fs.FileType.File:
-            return None
-        try:
-            with self.filesystem.open_input_file(path) as source:
-                content = thaw(source.read())
-            if not isinstance(content, tuple) or len(content) != 2 or content[0] != name:
-                raise DataError("it holds the state of another slice")
-        except (DataError, OSError) as error:
-            _log.warning("the state %s cannot be used and is computed again: %s", path, redacted_message(error))
-            return None
-        return content[1]
+    def _load(self, path: str, name: str, check: Callable[[T], None]) -> T:
+        with self.filesystem.open_input_file(path) as source:
+            content = thaw(source.read())
+        if not isinstance(content, tuple) or len(content) != 2 or content[0] != name:
+            raise DataError("it holds the state of another slice")
+        state: T = content[1]
+        check(state)
+        return state
 
     def _save(self, path: str, content: bytes) -> None:
         try:  # two workers may do the same slice after one was thought lost: each writes a file of its own
@@ -111,5 +111,5 @@ def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -
 
 
 def digest(*values: Any) -> str:
-    """A name for what a scan was given: states of other centres must not be taken for those of these."""
+    """A name for what a scan was given: states for other centres must not be taken for these."""
     return hashlib.sha256(freeze(values)).hexdigest()[:16]

@@ -6,6 +6,7 @@ what order, is decided behind it and is no part of its result.
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
-from excir_dask.graph.slices import LakeStats
 from excir_dask.graph.sources import Sources
+from excir_dask.graph.summary_scan import SpanStats
 from excir_dask.kernels.categories import MOST_VALUES, Categories
 from excir_dask.kernels.centers import Centers, ColumnStats, center_errors, centers, concatenate
 from excir_dask.kernels.rowsample import RowSample
@@ -76,7 +77,7 @@ class Measurement:
     bytes_read: int
     """compressed bytes of the column chunks that were read"""
     resumed_states: int | None
-    """states that an earlier run left in the checkpoint; None without a checkpoint"""
+    """states taken from the checkpoint; None without one"""
     sources: Sources
     """rows and model outputs that the runner still has, for a larger sample"""
 
@@ -114,32 +115,41 @@ def measure(
         Share of the rows that is read once and cached, at least that of the sample; None reads them again whenever they
         are needed.
     """
-    resumed = None if checkpoint is None else checkpoint.states()
-    before = None if earlier is None else earlier.sources
-    scans = Scans(plan, layout, runner, frames, model, before, checkpoint, cache_fraction)
+    sources = Sources(
+        plan,
+        layout,
+        uuid.uuid4().hex,
+        frames=frames,
+        model=model,
+        checkpoint=checkpoint,
+        cache_fraction=cache_fraction,
+        earlier=None if earlier is None else earlier.sources,
+    )
+    scans = Scans(sources, runner, checkpoint)
     if model is not None and earlier is None:
         known = {column: len(values) for column, values in known_categories(model).items()}
         check_categories(model, scans.categories(known))
     stats = scans.statistics(request.centering, request.max_categories, request.sample_rows)
-    _check_rows(stats.counts, layout)
-    names = _feature_names(plan.selection, stats)
-    features = concatenate([stats.features, stats.indicators])
-    feature_centers, output_centers = (centers(each, request.centering) for each in (features, stats.outputs))
-    sums = scans.sums(feature_centers, output_centers, stats)
+    rows, outputs = stats.rows, stats.rows.outputs
+    _check_rows(rows.counts, layout)
+    names = _feature_names(plan.selection, rows)
+    features = concatenate([stats.features, rows.indicators])
+    feature_centers, output_centers = (centers(each, request.centering) for each in (features, outputs))
+    sums, row_sums = scans.sums(feature_centers, output_centers, stats)
     feature_errors = center_errors(features, request.centering, feature_centers.center, sums.below)
-    output_errors = center_errors(stats.outputs, request.centering, output_centers.center, sums.output_below)
+    output_errors = center_errors(outputs, request.centering, output_centers.center, row_sums.below)
     return Measurement(
-        stats.counts,
-        int(sums.units),
+        rows.counts,
+        row_sums.units,
         MeasuredColumns(names, features, feature_centers, feature_errors),
-        MeasuredColumns(stats.output_names, stats.outputs, output_centers, output_errors),
+        MeasuredColumns(rows.output_names, outputs, output_centers, output_errors),
         sums,
-        stats.categories,
-        stats.too_many,
+        rows.categories,
+        rows.too_many,
         stats.sample,
-        stats.counts.bytes_read + int(sums.bytes_read),
-        resumed,
-        scans.sources,
+        scans.cost.bytes_read,
+        None if checkpoint is None else scans.cost.resumed,
+        sources,
     )
 
 
@@ -153,17 +163,17 @@ def _check_rows(counts: RowCounts, layout: Layout) -> None:
         )
 
 
-def _feature_names(selection: Selection, stats: LakeStats) -> tuple[str, ...]:
+def _feature_names(selection: Selection, rows: SpanStats) -> tuple[str, ...]:
     """Columns, elements of vectors and categories; refuses what only the values could tell."""
-    for column in stats.too_many:
+    for column in rows.too_many:
         if column in selection.named:
             raise DataError(
                 f"column '{column}' (features) has more than {MOST_VALUES:,} different values, too many to be "
                 "categories; leave it out, or make fewer of them"
             )
-    names = (*selection.features, *(name for column in stats.categories for name in column.features))
+    names = (*selection.features, *(name for column in rows.categories for name in column.features))
     if not names:
-        raise DataError(f"no feature is left: {', '.join(stats.too_many)} have too many values to be categories")
+        raise DataError(f"no feature is left: {', '.join(rows.too_many)} have too many values to be categories")
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise DataError(f"two features are called '{twice}', a category and another column; rename that column")

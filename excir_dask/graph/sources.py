@@ -1,7 +1,7 @@
-"""What the slices of a plan are made from: pieces of a frame, outputs of a model, rows that are held.
+"""Where the slices of a plan get their rows and outputs: files, pieces of a frame, cached rows, a model.
 
-Their tasks are the same in every scan, and the runner keeps what they give: no row is shown to a model twice, and rows
-that are held are read once. A larger sample takes over what a smaller one had.
+The tasks that make them are the same in every scan, and the runner keeps their results: a model sees no row twice, and
+cached rows are read once. A larger sample reuses what a smaller one had.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.checkpoint import Checkpoint, digest
-from excir_dask.graph.slices import not_read, on_slice, score_span
+from excir_dask.graph.states import reused
+from excir_dask.graph.tasks import cache_rows, score_span
 from excir_dask.graph.tree import Graph, Key
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.plan import Plan, Slice
-from excir_dask.lake.read import cache_slice
 
 if TYPE_CHECKING:
     from excir_dask.models.scoring import Model
 
-Place = tuple[int, int, int]
+SliceIndex = tuple[int, int, int]
 """of a slice: column block, span of rows, number side by side"""
 
 SCORING = 10
-"""times that reading a value takes, for a model to look at it"""
+"""times as long as reading a value, for a model to look at it"""
 
 
 class Sources:
@@ -35,15 +35,15 @@ class Sources:
     plan : Plan
     layout : Layout
     token : str
-        What tells the keys of these tasks from those of any other run.
+        Part of the key of every task: no two runs on a cluster may share one.
     frames : sequence, optional
         For each span of rows, the piece of a DataFrame it stands for (a delayed partition, or the piece itself).
     model : Model, optional
         What makes the outputs, where they are not columns.
     checkpoint : Checkpoint, optional
-        Where outputs of a model are saved.
-    hold : float, optional
-        Share of the rows that is read once and held; at least that of the layout's sample.
+        Where a model's outputs are saved.
+    cache_fraction : float, optional
+        Share of the rows that is read once and cached; at least that of the layout's sample.
     earlier : Sources, optional
         Of a smaller sample, by the same runner.
     """
@@ -53,10 +53,11 @@ class Sources:
         plan: Plan,
         layout: Layout,
         token: str,
+        *,
         frames: Sequence[Any] | None = None,
         model: Model | None = None,
         checkpoint: Checkpoint | None = None,
-        hold: float | None = None,
+        cache_fraction: float | None = None,
         earlier: Sources | None = None,
     ):
         self.plan = plan
@@ -65,24 +66,24 @@ class Sources:
         self.frames = frames
         self.model = model
         self.checkpoint = checkpoint
-        self.hold = hold
+        self.cache_fraction = cache_fraction
         self.earlier = earlier
 
-    def add(self, graph: Graph) -> tuple[dict[Place, Key], list[Key]]:
-        """Add the tasks; the keys of what each slice reads (None for its files), and of each span's outputs."""
+    def add(self, graph: Graph) -> tuple[dict[SliceIndex, Key], list[Key]]:
+        """Add the tasks; the keys of each slice's rows (None for its files), and of each span's outputs."""
         frames = [self.frame(graph, number) for number in range(self.plan.spans)]
-        held = self._held(graph)
-        read = {place: held.get(place, frames[place[1]]) for place, _ in places(self.plan)}
-        return read, self._scores(graph, frames)
+        cached = self._add_cached_rows(graph)
+        rows = {index: cached.get(index, frames[index[1]]) for index, _ in slice_indices(self.plan)}
+        return rows, self._add_scores(graph, frames)
 
-    def kept(self) -> dict[Key, int]:
-        """Keys that the runner keeps, with the work behind each: of this sample, and of smaller ones inside it."""
-        return self._kept_scores() | self._kept_rows()
+    def retained(self) -> dict[Key, int]:
+        """Keys whose results the runner keeps, with the work behind each: of this sample, and of smaller ones."""
+        return self._retained_scores() | self._retained_rows()
 
-    def _kept_scores(self) -> dict[Key, int]:
+    def _retained_scores(self) -> dict[Key, int]:
         if self.model is None:
             return {}
-        before = {} if self.earlier is None else self.earlier._kept_scores()
+        before = {} if self.earlier is None else self.earlier._retained_scores()
         columns = SCORING * len(self.layout.model_columns)
         mine = {
             self._key("score", number): max(columns * slices[0].rows, 1)
@@ -91,60 +92,59 @@ class Sources:
         }
         return dict.fromkeys(before, 0) | mine
 
-    def _kept_rows(self) -> dict[Key, int]:
-        if self.hold is None:
+    def _retained_rows(self) -> dict[Key, int]:
+        if self.cache_fraction is None:
             return {}
-        before = {} if self.earlier is None else self.earlier._kept_rows()
+        before = {} if self.earlier is None else self.earlier._retained_rows()
         mine = {
-            self._key("hold", *place): max(piece.rows * (piece.stop - piece.start), 1)
-            for place, piece in places(self.plan)
-            if not self._holds(place)
+            self._key("cache", *index): max(piece.rows * (piece.stop - piece.start), 1)
+            for index, piece in slice_indices(self.plan)
+            if not self._has_cached(index)
         }
         return dict.fromkeys(before, 0) | mine
 
-    def _key(self, verb: str, *place: int) -> Key:
-        return (f"excir-{verb}-{self.token}", *place)
+    def _key(self, verb: str, *index: int) -> Key:
+        return (f"excir-{verb}-{self.token}", *index)
 
     def _has_span(self, number: int) -> bool:
         """Whether all rows of a span were part of the smaller sample."""
         return self.earlier is not None and self.layout.sample.whole_row_groups and number < self.earlier.plan.spans
 
-    def _holds(self, place: Place) -> bool:
-        """Whether the smaller sample holds all rows of a slice that this one asks for."""
-        if self.earlier is None or self.earlier.hold is None:
+    def _has_cached(self, index: SliceIndex) -> bool:
+        """Whether the smaller sample has cached all rows of a slice that this one needs."""
+        if self.earlier is None or self.earlier.cache_fraction is None:
             return False
-        return self._has_span(place[1]) or (not self.layout.sample.whole_row_groups and self.earlier.hold == self.hold)
+        same = self.earlier.cache_fraction == self.cache_fraction
+        return self._has_span(index[1]) or (not self.layout.sample.whole_row_groups and same)
 
-    def _scores(self, graph: Graph, frames: Sequence[Any]) -> list[Key]:
+    def _add_scores(self, graph: Graph, frames: Sequence[Any]) -> list[Key]:
         """Tasks that show each span of rows to the model."""
         if self.model is None:
             return [None] * self.plan.spans
         common = shared(graph, self.token, "score", self.checkpoint, self.layout, self.model, self.plan.budget)
         state = state_name(self.checkpoint, self.layout, "score")
-        before = [] if self.earlier is None else self.earlier._scores(graph, frames)
+        before = [] if self.earlier is None else self.earlier._add_scores(graph, frames)
         for number, slices in enumerate(self.plan.blocks[0]):
             earlier = before[number] if number < len(before) else None
             graph[self._key("score", number)] = (
-                (not_read, earlier)
+                (reused, earlier)
                 if self._has_span(number)
-                else (on_slice, score_span, f"{state}-{number}", slices[0], frames[number], earlier, *common)
+                else (score_span, f"{state}-{number}", slices[0], frames[number], earlier, *common)
             )
         return [self._key("score", number) for number in range(self.plan.spans)]
 
-    def _held(self, graph: Graph) -> dict[Place, Key]:
-        """Tasks that read the rows of each slice that are held."""
-        if self.hold is None:
+    def _add_cached_rows(self, graph: Graph) -> dict[SliceIndex, Key]:
+        """Tasks that read the rows of each slice that are cached."""
+        if self.cache_fraction is None:
             return {}
-        before = {} if self.earlier is None else self.earlier._held(graph)
-        wanted = replace(self.layout, sample=replace(self.layout.sample, fraction=self.hold))
-        common = shared(graph, self.token, "hold", None, wanted)
-        for place, piece in places(self.plan):
-            graph[self._key("hold", *place)] = (
-                (not_read, before[place])
-                if self._holds(place)
-                else (on_slice, cache_slice, "", piece, None, None, *common)
+        before = {} if self.earlier is None else self.earlier._add_cached_rows(graph)
+        wanted = replace(self.layout, sample=replace(self.layout.sample, fraction=self.cache_fraction))
+        (layout,) = shared(graph, self.token, "cache", wanted)
+        for index, piece in slice_indices(self.plan):
+            graph[self._key("cache", *index)] = (
+                (reused, before[index]) if self._has_cached(index) else (cache_rows, piece, layout)
             )
-        return {place: self._key("hold", *place) for place, _ in places(self.plan)}
+        return {index: self._key("cache", *index) for index, _ in slice_indices(self.plan)}
 
     def frame(self, graph: Graph, number: int) -> Any:
         """The key of a span's piece of a DataFrame, whose tasks are added to the graph; None for files."""
@@ -152,15 +152,15 @@ class Sources:
             return None
         frame = self.frames[number]
         if hasattr(frame, "__dask_graph__"):
-            if frame.key not in graph:  # partitions share one graph: it is added once, not once a partition
+            if frame.key not in graph:  # partitions share one graph: it is added once, not once per partition
                 graph.update(frame.__dask_graph__())
             return frame.key
         graph[self._key("frame", number)] = frame
         return self._key("frame", number)
 
 
-def places(plan: Plan) -> Iterator[tuple[Place, Slice]]:
-    """Every slice of a plan, and where it stands."""
+def slice_indices(plan: Plan) -> Iterator[tuple[SliceIndex, Slice]]:
+    """Every slice of a plan, with its index."""
     for block, spans in enumerate(plan.blocks):
         for number, slices in enumerate(spans):
             for i, piece in enumerate(slices):
@@ -175,7 +175,7 @@ def shared(graph: Graph, token: str, verb: str, *values: object) -> list[Key]:
 
 
 def state_name(checkpoint: Checkpoint | None, layout: Layout, verb: str, *given: object) -> str:
-    """Begin of the names of a scan's states: what it was given is part of them."""
+    """Begin of the names of a scan's states: what the scan was given is part of them."""
     if checkpoint is None:
         return verb
     sample = layout.sample

@@ -1,7 +1,8 @@
 """States as bytes that cannot run code when they are read back: JSON for the structure, raw numbers for the arrays.
 
 A file is a line that names the format, the length of the JSON text, that text, the arrays one behind the other, and a
-sha256 of it all. Only the kinds of states listed here come back, and every value comes back with the type it had.
+sha256 of it all. Only the kinds of states listed here come back. Each kind has a version of its own, and every value
+must have the type, and every array the dimensions, that its field declares: what comes back can be merged.
 """
 
 from __future__ import annotations
@@ -9,30 +10,36 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields, is_dataclass
-from typing import Any
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from excir_dask.errors import DataError
-from excir_dask.graph.slices import Asked, SliceSummary
+from excir_dask.errors import DataError, InternalError
+from excir_dask.graph.states import SliceState
+from excir_dask.graph.summary_scan import ColumnSummaries, SpanSummary, SummaryRequest
+from excir_dask.graph.sums_scan import SpanSums
 from excir_dask.kernels.categories import Categories, CategoryCounts
 from excir_dask.kernels.centers import Centers, ColumnStats
-from excir_dask.kernels.refine import Vicinity
+from excir_dask.kernels.refine import Vicinities, Vicinity
 from excir_dask.kernels.rowsample import RowSample
 from excir_dask.kernels.summaries import ColumnSummary
-from excir_dask.kernels.sums import Sums
+from excir_dask.kernels.sums import RowSums, Sums
 from excir_dask.kernels.trim import TrimmedSums
 from excir_dask.lake.blocks import ModelOutputs, RowCounts
 
-MAGIC = b"excir state 2\n"
+MAGIC = b"excir state 3\n"
 
-KINDS: dict[str, type] = {
+KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        Asked, SliceSummary, ColumnSummary, CategoryCounts, RowSample, RowCounts, Sums, TrimmedSums, Vicinity,
-        ModelOutputs, Centers, ColumnStats, Categories,
+        SliceState, SummaryRequest, ColumnSummaries, SpanSummary, ColumnSummary, CategoryCounts, RowSample, RowCounts,
+        Sums, RowSums, SpanSums, TrimmedSums, Vicinity, Vicinities, ModelOutputs, Centers, ColumnStats,
+        Categories,
     )
 }  # fmt: skip
+"""name -> type; each has a VERSION, to be raised whenever its fields or their meaning change"""
 
 _DTYPES = ("<f4", "<f8", "<i4", "<i8", "<u8", "|b1")
 
@@ -58,7 +65,7 @@ def thaw(content: bytes) -> Any:
     stop = start + int.from_bytes(body[len(MAGIC) : start], "little")
     try:
         return _state(json.loads(body[start:stop]), memoryview(body)[stop:])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:  # fields of another version, or a crafted file
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:  # a crafted file
         raise DataError(f"it does not hold a state: {type(error).__name__}: {error}") from error
 
 
@@ -70,11 +77,16 @@ def _plain(value: Any, arrays: bytearray) -> Any:
         arrays += np.ascontiguousarray(value).tobytes()
         return found
     if is_dataclass(value) and type(value).__name__ in KINDS:
+        try:
+            _check_fields(value)
+        except DataError as error:
+            raise InternalError(f"a state that could not be read again: {error}") from error
         content = {field.name: _plain(getattr(value, field.name), arrays) for field in fields(value)}
-        return {"kind": type(value).__name__, "fields": content}
+        kind = type(value).__name__
+        return {"kind": kind, "version": KINDS[kind].VERSION, "fields": content}
     if isinstance(value, tuple | list):
         return {"items": [_plain(item, arrays) for item in value]}
-    if isinstance(value, np.bool_ | np.number) and not isinstance(value, np.complexfloating):
+    if isinstance(value, np.bool_ | np.number) and value.dtype.str in _DTYPES:
         return {"scalar": value.dtype.str, "value": _plain(value.item(), arrays)}
     if isinstance(value, float):
         return {"float": value.hex()}
@@ -88,15 +100,67 @@ def _state(value: Any, raw: memoryview) -> Any:
         return value
     if "array" in value:
         if value["array"] not in _DTYPES:
-            raise DataError(f"a state holds an array of {value['array']}")
+            raise DataError(f"it holds an array of {value['array']}")
         shape = tuple(value["shape"])
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(raw, value["array"], count, value["at"]).reshape(shape).copy()
     if "kind" in value:
-        content = {name: _state(item, raw) for name, item in value["fields"].items()}
-        return KINDS[value["kind"]](**content)
+        kind, version = KINDS[value["kind"]], value.get("version")
+        if version != kind.VERSION:
+            raise DataError(f"it holds {kind.__name__} of version {version}; this program has version {kind.VERSION}")
+        found = kind(**{name: _state(item, raw) for name, item in value["fields"].items()})
+        _check_fields(found)
+        return found
     if "scalar" in value:
+        if value["scalar"] not in _DTYPES:
+            raise DataError(f"it holds a number of {value['scalar']}")
         return np.dtype(value["scalar"]).type(_state(value["value"], raw))
     if "items" in value:
         return tuple(_state(item, raw) for item in value["items"])
     return float.fromhex(value["float"])
+
+
+@cache
+def _hints(kind: str) -> dict[str, Any]:
+    hints = get_type_hints(KINDS[kind], include_extras=True)
+    return {field.name: hints[field.name] for field in fields(KINDS[kind])}
+
+
+def _check_fields(state: Any) -> None:
+    """Refuse a state whose fields are not what they declare; equal names of dimensions mean equal sizes."""
+    kind = type(state).__name__
+    sizes: dict[str, int] = {}
+    for name, hint in _hints(kind).items():
+        value = getattr(state, name)
+        dimensions: list[str] = []
+        if get_origin(hint) is Annotated:
+            hint, *dimensions = get_args(hint)
+        if not _is_a(value, hint):
+            raise DataError(f"{name} of its {kind} is of another type: {type(value).__name__}")
+        if dimensions:
+            shape: tuple[int, ...] = value.shape if isinstance(value, np.ndarray) else (len(value),)
+            expected = tuple(sizes.setdefault(each, size) for each, size in zip(dimensions, shape, strict=False))
+            if len(dimensions) != len(shape) or expected != shape:
+                raise DataError(f"{name} of its {kind} has the shape {shape}, not {dimensions}")
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a value has a declared type; a type variable stands for any kind of state."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(hint, TypeVar):
+        return type(value).__name__ in KINDS
+    if origin in (Union, UnionType):
+        return any(_is_a(value, each) for each in arguments)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and np.issubdtype(value.dtype, get_args(arguments[1])[0])
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return isinstance(value, tuple) and all(_is_a(item, arguments[0]) for item in value)
+    if origin is tuple:
+        return (
+            isinstance(value, tuple)
+            and len(value) == len(arguments)
+            and all(_is_a(item, each) for item, each in zip(value, arguments, strict=True))
+        )
+    if hint is int:  # a bool is an int to Python, and no count to us
+        return type(value) is int
+    return isinstance(value, NoneType if hint is None else hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,14 @@ OTHER = "(other)"
 
 @dataclass(frozen=True)
 class CategoryCounts:
-    """State of scan 1: how often each value of a column was met."""
+    """How often each value of a column was met."""
 
-    values: tuple[str, ...]
+    VERSION: ClassVar[int] = 1
+
+    values: Annotated[tuple[str, ...], "values"]
     """in alphabetical order; empty where there are too many"""
-    rows: NDArray[np.int64]
-    weights: Floats
+    rows: Annotated[NDArray[np.int64], "values"]
+    weights: Annotated[Floats, "values"]
     missing: int
     """rows without a value"""
     whole: bool
@@ -38,6 +41,8 @@ class CategoryCounts:
 @dataclass(frozen=True)
 class Categories:
     """The categories of a column that are features, most frequent first."""
+
+    VERSION: ClassVar[int] = 1
 
     column: str
     values: tuple[str, ...]

@@ -7,8 +7,10 @@ whatever the digest did.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,8 @@ BRACKET = (-2e-3, -2e-4, 2e-4, 2e-3)
 @dataclass(frozen=True)
 class ColumnStats:
     """What scan 1 found out, one entry a column. A few hundred bytes a column: this is all that leaves the workers."""
+
+    VERSION: ClassVar[int] = 1
 
     n: NDArray[np.int64]
     """rows with a value"""
@@ -60,16 +64,25 @@ class ColumnStats:
 
 @dataclass(frozen=True)
 class Centers:
-    """What scan 2 needs to know of some columns."""
+    """Where sums of some columns are taken."""
+
+    VERSION: ClassVar[int] = 1
 
     center: Floats
     missing: NDArray[np.bool_]
     """the column has missing values, which must be left out"""
     thresholds: Floats
     """(columns, levels, len(BRACKET)) as in ColumnStats"""
+    identity: str = ""
+    """digest of all the centres that these are part of; made from these themselves where it is not given"""
+
+    def __post_init__(self) -> None:
+        if not self.identity:
+            content = b"".join(each.tobytes() for each in (self.center, self.missing, self.thresholds))
+            object.__setattr__(self, "identity", hashlib.sha256(content).hexdigest()[:16])
 
     def subset(self, where: slice) -> Centers:
-        return Centers(self.center[where], self.missing[where], self.thresholds[where])
+        return Centers(self.center[where], self.missing[where], self.thresholds[where], self.identity)
 
 
 def describe(summaries: Sequence[ColumnSummary], centering: str) -> ColumnStats:

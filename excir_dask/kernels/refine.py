@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +28,26 @@ normal column they are 0.01 apart, of a lognormal one with sigma 3 0.04"""
 class Vicinity:
     """The values of a column between the outer thresholds around a quantile, and the nearest ones outside."""
 
+    VERSION: ClassVar[int] = 1
+
     under: float
     """weight of the values below the thresholds"""
-    points: Floats
+    points: Annotated[Floats, "points"]
     """distinct values between them, ascending"""
-    weights: Floats
+    weights: Annotated[Floats, "points"]
     nearest: tuple[float, float]
     """the largest value below the thresholds (-inf: none), the smallest one above (inf: none)"""
     nearest_weights: tuple[float, float]
 
 
-Vicinities = tuple[tuple[Vicinity, ...], ...]
-"""column -> level -> vicinity"""
+@dataclass(frozen=True)
+class Vicinities:
+    """Those of some columns."""
+
+    VERSION: ClassVar[int] = 1
+
+    columns: tuple[tuple[Vicinity, ...], ...]
+    """column -> level -> vicinity"""
 
 
 def doubtful(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
@@ -52,29 +61,30 @@ def doubtful(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
 
 def gather(columns: Iterable[Floats], thresholds: Floats, weights: Floats | None) -> Vicinities:
     """What one block of rows has around each quantile; ``thresholds`` as in ColumnStats, of these columns."""
-    return tuple(
-        tuple(_gather(x, level[0], level[-1], weights) for level in levels)
-        for x, levels in zip(columns, thresholds, strict=True)
+    return Vicinities(
+        tuple(
+            tuple(_gather(x, level[0], level[-1], weights) for level in levels)
+            for x, levels in zip(columns, thresholds, strict=True)
+        )
     )
 
 
 def merge_vicinities(parts: Sequence[Vicinities]) -> Vicinities:
     """The same over the rows of all parts."""
-    return tuple(
-        tuple(_merge([part[j][k] for part in parts]) for k in range(len(parts[0][j]))) for j in range(len(parts[0]))
-    )
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return Vicinities(tuple(tuple(_merge(level) for level in zip(*levels, strict=True)) for levels in columns))
 
 
 def concatenate_vicinities(parts: Sequence[Vicinities]) -> Vicinities:
     """Vicinities of neighbouring column blocks as one."""
-    return tuple(column for part in parts for column in part)
+    return Vicinities(tuple(column for part in parts for column in part.columns))
 
 
 def refined(stats: ColumnStats, centering: str, where: NDArray[np.bool_], found: Vicinities) -> ColumnStats:
     """Statistics with exact quantiles in the columns ``where``, as far as the vicinities hold them."""
     values = {0.25: stats.q25.copy(), 0.5: stats.q50.copy(), 0.75: stats.q75.copy()}
     exact, thresholds = stats.exact.copy(), stats.thresholds.copy()
-    for i, vicinities in zip(map(int, np.flatnonzero(where)), found, strict=True):
+    for i, vicinities in zip(map(int, np.flatnonzero(where)), found.columns, strict=True):
         ranks = [level * max(stats.weight[i] * stats.scale[i] - 1.0, 0.0) for level in CENTERINGS[centering].levels]
         placed = [_value(v, rank, float(stats.scale[i])) for v, rank in zip(vicinities, ranks, strict=True)]
         if None in placed:

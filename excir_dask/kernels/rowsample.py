@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ Floats = NDArray[np.float64]
 class RowSample:
     """Some rows of some columns."""
 
-    draws: NDArray[np.uint64]
-    """(rows,) in the order of the lake"""
-    values: NDArray[np.float64]
-    """(columns, rows)"""
+    VERSION: ClassVar[int] = 1
+
+    draws: Annotated[NDArray[np.uint64], "rows"]
+    """in the order of the lake"""
+    values: Annotated[Floats, "columns", "rows"]
 
 
 class RowPicker:

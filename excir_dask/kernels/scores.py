@@ -89,11 +89,21 @@ def score(
     outputs: ColumnStats,
     feature_errors: Floats,
     output_errors: Floats,
+    units: int,
     whole_units: bool = False,
 ) -> Scores:
     """Scores, their standard errors and the certified effect of approximate centres.
 
-    ``whole_units``: the rows are a sample of whole row groups, so the spread between those is what matters.
+    Parameters
+    ----------
+    sums : Sums
+    features, outputs : ColumnStats
+    feature_errors, output_errors : arrays of shape (columns,) and (outputs,)
+        Certified distances between the centres of the sums and the exact ones.
+    units : int
+        Units of rows (row groups) behind the sums.
+    whole_units : bool
+        The rows are a sample of whole units, so the spread between those is what matters.
     """
     still = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
     numerator = np.where(still, 0.0, sums.numerator)
@@ -107,8 +117,8 @@ def score(
     signed = np.sign(sums.signed_squares) * (np.sqrt(np.abs(sums.signed_squares)) / safe) ** 2
     variance = (1.0 + ratio**2) * square - 2.0 * ratio * signed
     by_rows = np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
-    between = _between_units(sums, safe, ratio)
-    by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(float(sums.units), whole_units)
+    between = _between_units(sums, units, safe, ratio)
+    by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(units, whole_units)
     variance = np.where(by_units, between, variance)
     dx, dy = feature_errors[None, :], output_errors[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
@@ -127,9 +137,8 @@ def score(
     )
 
 
-def _between_units(sums: Sums, denominator: Floats, ratio: Floats) -> Floats:
+def _between_units(sums: Sums, units: int, denominator: Floats, ratio: Floats) -> Floats:
     """Variance of N/D from the spread between row groups; 0 where there are too few or numbers are too large."""
-    units = float(sums.units)
     if units < 2:
         return np.zeros_like(ratio)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -141,7 +150,7 @@ def _between_units(sums: Sums, denominator: Floats, ratio: Floats) -> Floats:
     return np.where(np.isfinite(spread), spread, 0.0)
 
 
-def _threshold(units: float, whole_units: bool) -> float:
+def _threshold(units: int, whole_units: bool) -> float:
     """How many times as large as the variance of independent rows the one between row groups must be to decide."""
     if whole_units:
         return 1.0

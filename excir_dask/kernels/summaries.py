@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from crick import TDigest
@@ -39,6 +40,8 @@ _DISTINCT_SHARE = 0.98
 class ColumnSummary:
     """What one column looked like over some rows. Missing means null, NaN or infinite."""
 
+    VERSION: ClassVar[int] = 1
+
     n: int
     """rows with a value"""
     missing: int
@@ -55,9 +58,9 @@ class ColumnSummary:
     """weighted sum of the values; NaN where nobody asked for it"""
     exact: bool
     """points are the distinct values themselves, not centroids of a digest"""
-    points: Floats
+    points: Annotated[Floats, "points"]
     """distinct values, or centroids, ascending"""
-    weights: Floats
+    weights: Annotated[Floats, "points"]
     """weight of each point"""
 
 

@@ -1,4 +1,4 @@
-"""Scan 2: the sums from which every score follows.
+"""The sums from which every score follows, at given centres.
 
 With x~ = x - m_x, y~ = y - m_y and p = w x~ y~, a feature needs four sums over the rows for each output:
 
@@ -12,71 +12,94 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.errors import InternalError
 from excir_dask.kernels.centers import Centers
 
 Floats = NDArray[np.float64]
+Pairs = Annotated[Floats, "outputs", "columns"]
 
 
 @dataclass(frozen=True)
 class Sums:
     """Co-movement sums of some columns with every output, over some rows. Added, never changed."""
 
-    numerator: Floats
-    """(outputs, columns) N"""
-    denominator: Floats
-    """(outputs, columns) D"""
-    squares: Floats
-    """(outputs, columns) S2"""
-    signed_squares: Floats
-    """(outputs, columns) SP"""
-    unit_squares: Floats
-    """(outputs, columns) sum over units (row groups) of N_u^2"""
-    unit_mixed: Floats
-    """(outputs, columns) sum over units of N_u D_u"""
-    unit_masses: Floats
-    """(outputs, columns) sum over units of D_u^2"""
-    abs_y: Floats
-    """(outputs, columns) sum of w |y~| over the rows where the column has a value"""
-    abs_x: Floats
-    """(columns,) sum of w |x~|"""
-    weight: Floats
-    """(columns,) sum of w over the rows where the column has a value"""
-    below: Floats
-    """(columns, levels, thresholds) weight of the column's values strictly below each threshold"""
-    output_below: Floats
-    """(outputs, levels, thresholds) the same for the outputs; zero but in the first column block"""
-    units: Floats
-    """() units with rows; zero but in the first column block"""
-    bytes_read: Floats
-    """() compressed bytes of the column chunks that were read"""
+    VERSION: ClassVar[int] = 1
+
+    centers: str
+    """identity of the centres, of the columns and of the outputs: sums at other centres cannot be added"""
+    numerator: Pairs
+    """N"""
+    denominator: Pairs
+    """D"""
+    squares: Pairs
+    """S2"""
+    signed_squares: Pairs
+    """SP"""
+    unit_squares: Pairs
+    """sum over units (row groups) of N_u^2"""
+    unit_mixed: Pairs
+    """sum over units of N_u D_u"""
+    unit_masses: Pairs
+    """sum over units of D_u^2"""
+    abs_y: Pairs
+    """sum of w |y~| over the rows where the column has a value"""
+    abs_x: Annotated[Floats, "columns"]
+    """sum of w |x~|"""
+    weight: Annotated[Floats, "columns"]
+    """sum of w over the rows where the column has a value"""
+    below: Annotated[Floats, "columns", "levels", "thresholds"]
+    """weight of the column's values strictly below each threshold"""
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """What the rows add that does not depend on any column."""
+
+    VERSION: ClassVar[int] = 1
+
+    centers: str
+    """identity of the outputs' centres"""
+    units: int
+    """units with rows"""
+    below: Annotated[Floats, "outputs", "levels", "thresholds"]
+    """weight of the outputs' values strictly below each threshold"""
 
 
 def merge_sums(parts: Sequence[Sums]) -> Sums:
     """Sums over the rows of all parts, added in the order given."""
-    return Sums(**{f.name: _add([getattr(part, f.name) for part in parts]) for f in fields(Sums)})
+    added = {f.name: _add([getattr(part, f.name) for part in parts]) for f in fields(Sums) if f.name != "centers"}
+    return Sums(same_centers(parts), **added)
+
+
+def merge_row_sums(parts: Sequence[RowSums]) -> RowSums:
+    """The same over the rows of all parts."""
+    return RowSums(same_centers(parts), sum(part.units for part in parts), _add([part.below for part in parts]))
 
 
 def one_unit(sums: Sums) -> Sums:
     """The same with all rows as one unit: a row group that was read in batches."""
     n, d = sums.numerator, sums.denominator
-    units = np.asarray(np.minimum(sums.units, 1.0))  # a ufunc turns an array of no dimensions into a scalar
-    return replace(sums, unit_squares=n * n, unit_mixed=n * d, unit_masses=d * d, units=units)
+    return replace(sums, unit_squares=n * n, unit_mixed=n * d, unit_masses=d * d)
 
 
 def concatenate_sums(parts: Sequence[Sums]) -> Sums:
     """Sums of neighbouring column blocks over the same rows as one."""
-    joined = {f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)[:10]}
-    return Sums(
-        **joined,
-        below=np.concatenate([part.below for part in parts]),
-        output_below=_add([part.output_below for part in parts]),
-        units=_add([part.units for part in parts]),
-        bytes_read=_add([part.bytes_read for part in parts]),
-    )
+    by_column = [f.name for f in fields(Sums) if f.name not in ("centers", "below")]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in by_column}
+    return Sums(same_centers(parts), **joined, below=np.concatenate([part.below for part in parts]))
+
+
+def same_centers(parts: Sequence[Sums] | Sequence[RowSums]) -> str:
+    """The centres of all parts; sums at different centres mean nothing together."""
+    for part in parts:
+        if part.centers != parts[0].centers:
+            raise InternalError(f"sums at the centres {part.centers} cannot be added to sums at {parts[0].centers}")
+    return parts[0].centers
 
 
 class OutputSide:
@@ -99,6 +122,7 @@ class OutputSide:
         weights: Floats | None = None,
         edges: NDArray[np.int64] | None = None,
     ):
+        self.centers = centers
         self.edges = np.array([0, outputs.shape[1]]) if edges is None else edges
         self.count = outputs.shape[0]
         self.moves = outputs - centers.center[:, None]
@@ -118,22 +142,16 @@ class OutputSide:
         )
 
 
-def co_movement(
-    columns: Iterable[Floats], side: OutputSide, centers: Centers, output_below: Floats, counted: bool = True
-) -> Sums:
+def co_movement(columns: Iterable[Floats], side: OutputSide, centers: Centers) -> Sums:
     """Sums of a block of columns with every output.
 
     Parameters
     ----------
     columns : iterable of float64 arrays of shape (rows,)
-        One array a column, in the order of ``centers``; each is let go before the next is asked for.
+        One array per column, in the order of ``centers``; each is released before the next is requested.
     side : OutputSide
     centers : Centers
         Of the columns.
-    output_below : float64 array
-        Counts below the outputs' own thresholds over these rows (:func:`count_below`), or zeros.
-    counted : bool
-        Count the units of rows too: in one column block only.
     """
     from excir_dask.kernels.numba_loops import products  # numba takes most of a second to import
 
@@ -152,12 +170,20 @@ def co_movement(
             abs_y[:, j], weight[j] = side.abs_y, side.weight
             below[j] = count_below(x, centers.thresholds[j], side)
         abs_x[j] = products(x, center, side.moves, side.weights, side.edges, found[j])
-    units = np.array(float(np.count_nonzero(np.diff(side.edges))) if counted else 0.0)
-    products_, masses, squares, signed, unit_squares, unit_mixed, unit_masses = np.moveaxis(found, 0, 2)
+    n, d, squares, signed, unit_squares, unit_mixed, unit_masses = np.moveaxis(found, 0, 2)
     return Sums(
-        products_, masses, squares, signed, unit_squares, unit_mixed, unit_masses,
-        abs_y, abs_x, weight, below, output_below, units, np.zeros(()),
+        f"{centers.identity}-{side.centers.identity}",
+        n, d, squares, signed, unit_squares, unit_mixed, unit_masses, abs_y, abs_x, weight, below,
     )  # fmt: skip
+
+
+def row_sums(outputs: Floats, side: OutputSide) -> RowSums:
+    """What a block of rows adds; ``side`` was made from the same outputs."""
+    thresholds = side.centers.thresholds
+    below = np.zeros(thresholds.shape)
+    for k, y in enumerate(outputs):
+        below[k] = count_below(y, thresholds[k], side)
+    return RowSums(side.centers.identity, int(np.count_nonzero(np.diff(side.edges))), below)
 
 
 def count_below(x: Floats, thresholds: Floats, side: OutputSide) -> Floats:

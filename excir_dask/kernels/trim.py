@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TrimmedSums:
-    """Weighted sum and weight of the values between the quartiles, one entry a column."""
+    """Weighted sum and weight of the values between the quartiles, one entry per column."""
 
-    total: Floats
+    VERSION: ClassVar[int] = 1
+
+    total: Annotated[Floats, "columns"]
     """sum of w (x - q25), so that a large offset costs no digits"""
-    weight: Floats
+    weight: Annotated[Floats, "columns"]
 
 
 def trim(columns: Iterable[Floats], q25: Floats, q75: Floats, weights: Floats | None) -> TrimmedSums:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ class Layout:
 class RowCounts:
     """What became of the rows."""
 
+    VERSION: ClassVar[int] = 1
+
     read: int = 0
     """rows in the slices"""
     sampled: int = 0
@@ -64,8 +67,6 @@ class RowCounts:
     """of those, dropped because an output is missing"""
     without_weight: int = 0
     """of the rest, dropped because the weight is missing or zero"""
-    bytes_read: int = 0
-    """compressed bytes of the column chunks that were read"""
 
     @property
     def used(self) -> int:
@@ -77,7 +78,6 @@ class RowCounts:
             self.sampled + other.sampled,
             self.without_output + other.without_output,
             self.without_weight + other.without_weight,
-            self.bytes_read + other.bytes_read,
         )
 
 
@@ -103,14 +103,14 @@ class RowRange:
 class ModelOutputs:
     """What a model said of the rows of a span that are in the sample."""
 
-    names: tuple[str, ...]
+    VERSION: ClassVar[int] = 1
+
+    names: Annotated[tuple[str, ...], "outputs"]
     """of its outputs"""
-    values: NDArray[np.floating]
-    """(outputs, rows) as the model gave them: float32 takes half of the memory"""
+    values: Annotated[NDArray[np.floating], "outputs", "rows"]
+    """as the model gave them: float32 takes half of the memory"""
     fraction: float = 1.0
     """share of the rows that the sample takes"""
-    bytes_read: int = 0
-    """compressed bytes of the column chunks that were read for it"""
 
     def __sizeof__(self) -> int:
         return int(self.values.nbytes) + object.__sizeof__(self)  # dask decides by this what to spill
@@ -134,7 +134,7 @@ class ModelOutputs:
         values = np.empty((len(self.names), fresh.size), dtype=np.result_type(self.values, more.values))
         values[:, fresh] = more.values
         values[:, ~fresh] = self.values
-        return ModelOutputs(self.names, values, more.fraction, more.bytes_read)
+        return ModelOutputs(self.names, values, more.fraction)
 
 
 @dataclass(frozen=True)

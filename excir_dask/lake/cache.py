@@ -29,8 +29,6 @@ class CachedRows:
     """with the number of rows held of each"""
     read: int
     """rows that were looked at"""
-    bytes_read: int
-    """compressed bytes of the column chunks that were read for it"""
 
     def __sizeof__(self) -> int:  # dask and the local store decide by this what to spill
         values = sum(x.nbytes for x in (*self.fixed, *self.columns))

@@ -65,13 +65,12 @@ def read_slice(
         release_memory()
 
 
-def cache_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> CachedRows:
+def cache_slice(piece: Slice, layout: Layout) -> CachedRows:
     """Read what a slice has of the rows in the layout's sample."""
     features = (*layout.fixed, *layout.features[piece.start : piece.stop])
     # rows without an output are held as well: a smaller sample counts its own
     plain = replace(layout, features=features, outputs=(), weight=None)
-    before = layout.open_files.bytes_read
-    for block in read_slice(replace(piece, start=0, stop=len(features)), plain, frame):
+    for block in read_slice(replace(piece, start=0, stop=len(features)), plain):
         columns = tuple(block.columns)
         held = CachedRows(
             columns[: len(layout.fixed)],
@@ -83,7 +82,6 @@ def cache_slice(piece: Slice, frame: None, scored: None, layout: Layout) -> Cach
                 for place, rows in zip(row_ranges(piece, piece.rows), np.diff(block.edges).tolist(), strict=True)
             ),
             block.counts.read,
-            layout.open_files.bytes_read - before,
         )
     return held
 

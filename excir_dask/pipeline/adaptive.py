@@ -86,7 +86,7 @@ def grow(
     checkpoint: Checkpoint | None = None,
 ) -> Explanation:
     """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
-    began, bytes_read = time.perf_counter(), 0
+    began, bytes_read, resumed = time.perf_counter(), 0, 0
     by = sampling or _sampling(inputs)
     if SAMPLINGS[by].whole_row_groups and inputs.snapshot is None:
         raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
@@ -116,7 +116,8 @@ def grow(
             steps.append(AutoStep(fraction=share, rows=0, jaccard=0.0, probability=0.0))
             share *= EMPTY
             continue
-        bytes_read += found.explanation.provenance.bytes_read
+        bytes_read += found.measured.bytes_read
+        resumed += found.measured.resumed_states or 0
         k, jaccard, probability = _judge(found.explanation, goal)
         used = found.explanation.facts.rows.used
         steps.append(AutoStep(fraction=share, rows=used, jaccard=jaccard, probability=probability))
@@ -130,7 +131,12 @@ def grow(
     return replace(
         found.explanation,
         facts=replace(found.explanation.facts, auto=auto),
-        provenance=replace(found.explanation.provenance, bytes_read=bytes_read, seconds=seconds),
+        provenance=replace(
+            found.explanation.provenance,
+            bytes_read=bytes_read,
+            resumed_states=None if checkpoint is None else resumed,
+            seconds=seconds,
+        ),
     )
 
 

@@ -87,7 +87,15 @@ def attempt(
     output_names = inputs.outputs.columns.names or outputs.names
     _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
-    scores = score(sums, features.stats, outputs.stats, features.center_errors, outputs.center_errors, whole_groups)
+    scores = score(
+        sums,
+        features.stats,
+        outputs.stats,
+        features.center_errors,
+        outputs.center_errors,
+        measured.row_groups,
+        whole_groups,
+    )
     table = feature_table(
         names, output_names, features.stats, outputs.stats, features.centers, sums, scores, settings.rank_by
     )

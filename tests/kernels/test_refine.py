@@ -105,7 +105,7 @@ def test_missing_values_are_around_no_quantile():
 def test_vicinities_hold_distinct_values_weights_and_the_nearest_outside():
     x = np.array([5.0, 1.0, 3.0, 3.0, 4.0, 1.0, 9.0, 5.0, 0.0])
     weights = np.array([1.0, 2.0, 0.5, 0.25, 3.0, 4.0, 5.0, 6.0, 7.0])
-    ((vicinity,),) = gather([x], np.array([[[3.0, 5.0]]]), weights)
+    ((vicinity,),) = gather([x], np.array([[[3.0, 5.0]]]), weights).columns
     assert vicinity.under == 2.0 + 4.0 + 7.0
     assert (vicinity.points.tolist(), vicinity.weights.tolist()) == ([3.0, 4.0], [0.75, 3.0])
     assert (vicinity.nearest, vicinity.nearest_weights) == ((1.0, 5.0), (6.0, 7.0))
@@ -115,8 +115,9 @@ def test_vicinities_hold_distinct_values_weights_and_the_nearest_outside():
 def test_vicinities_of_parts_merge_to_those_of_all_rows(drawn, pair, parts):
     x = np.array(drawn, dtype=float)
     thresholds = pair[None, None]
-    ((whole,),) = gather([x], thresholds, None)
-    ((merged,),) = merge_vicinities([gather([part], thresholds, None) for part in np.array_split(x, parts)])
+    ((whole,),) = gather([x], thresholds, None).columns
+    parted = [gather([part], thresholds, None) for part in np.array_split(x, parts)]
+    ((merged,),) = merge_vicinities(parted).columns
     for name in ("under", "nearest", "nearest_weights"):
         assert getattr(merged, name) == getattr(whole, name), name
     assert merged.points.tolist() == whole.points.tolist()
@@ -126,7 +127,7 @@ def test_vicinities_of_parts_merge_to_those_of_all_rows(drawn, pair, parts):
 def test_blocks_of_columns_stand_side_by_side():
     thresholds = np.array([[[0.5, 1.5]]])
     one, other = (gather([np.array([v])], thresholds, None) for v in (0.0, 1.0))
-    assert concatenate_vicinities([one, other, one]) == (one[0], other[0], one[0])
+    assert concatenate_vicinities([one, other]).columns == (one.columns[0], other.columns[0])
 
 
 def test_columns_whose_outer_thresholds_are_far_apart_are_doubtful():

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from excir_dask.kernels.centers import Centers, ColumnStats, describe
 from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, score
 from excir_dask.kernels.summaries import summarise
-from excir_dask.kernels.sums import OutputSide, Sums, co_movement, merge_sums, one_unit
+from excir_dask.kernels.sums import OutputSide, RowSums, Sums, co_movement, merge_sums, one_unit, row_sums
 
 none = np.zeros((1, 0, 4))
 rows = st.integers(2, 30)
@@ -30,7 +30,11 @@ def stats(x: np.ndarray) -> ColumnStats:
 
 def sums_of(x: np.ndarray, y: np.ndarray, mx: float = 0.0, my: float = 0.0, edges: list[int] | None = None) -> Sums:
     side = OutputSide(y[None], at(my), edges=None if edges is None else np.array(edges))
-    return co_movement([x], side, at(mx), none)
+    return co_movement([x], side, at(mx))
+
+
+def rows_of(y: np.ndarray, edges: list[int] | None = None) -> RowSums:
+    return row_sums(y[None], OutputSide(y[None], at(0.0), edges=None if edges is None else np.array(edges)))
 
 
 def scored(
@@ -46,7 +50,8 @@ def scored(
 ) -> Scores:
     """Scores of a feature at given centres that may be off by ``dx`` and ``dy``."""
     sums = sums_of(x, y, mx, my, edges)
-    return score(sums, stats(x), stats(y), np.array([dx]), np.array([dy]), whole_units)
+    units = rows_of(y, edges).units
+    return score(sums, stats(x), stats(y), np.array([dx]), np.array([dy]), units, whole_units)
 
 
 def plain_cir(x: np.ndarray, y: np.ndarray, mx: float, my: float) -> float:
@@ -101,7 +106,7 @@ def test_sums_over_units_are_those_of_numpy(edges, seed):
     np.testing.assert_allclose(sums.unit_squares[0, 0], (n * n).sum(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sums.unit_mixed[0, 0], (n * d).sum(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sums.unit_masses[0, 0], (d * d).sum(), rtol=1e-12, atol=1e-12)
-    assert sums.units == n.size, "units without rows are none"
+    assert rows_of(y, edges).units == n.size, "units without rows are none"
 
 
 @given(layouts, st.integers(0, 2**32 - 1))
@@ -109,7 +114,7 @@ def test_rows_read_in_batches_are_one_unit_all_the_same(edges, seed):
     x, y = np.random.default_rng(seed).standard_normal((2, edges[-1]))
     batches = one_unit(merge_sums([sums_of(x[a:b], y[a:b]) for a, b in pairwise(edges)]))
     whole = sums_of(x, y)
-    for name in ("unit_squares", "unit_mixed", "unit_masses", "units", "numerator", "squares"):
+    for name in ("unit_squares", "unit_mixed", "unit_masses", "numerator", "squares"):
         np.testing.assert_allclose(getattr(batches, name), getattr(whole, name), rtol=1e-11, atol=1e-11)
 
 
@@ -165,7 +170,7 @@ def test_units_decide_where_their_spread_is_more_than_chance_gives(times, decide
     changed = replace(
         sums, unit_squares=wanted * d**2 * 4 / 5, unit_mixed=np.zeros((1, 1)), unit_masses=np.zeros((1, 1))
     )
-    found = score(changed, stats(x), stats(y), np.zeros(1), np.zeros(1))
+    found = score(changed, stats(x), stats(y), np.zeros(1), np.zeros(1), units=5)
     assert bool(found.stderr_by[0, 0]) is decides
     expected = wanted if decides else by_rows
     np.testing.assert_allclose(found.stderr, np.sqrt(expected) / 2, rtol=1e-9)

@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 from oracle import cir as exact_cir
 
-from excir_dask.kernels.centers import BRACKET, Centers, center_errors, centers, describe
+from excir_dask.errors import InternalError
+from excir_dask.kernels.centers import Centers, center_errors, centers, describe
 from excir_dask.kernels.groups import score_group
 from excir_dask.kernels.scores import cir, ranks, score
 from excir_dask.kernels.summaries import summarise
-from excir_dask.kernels.sums import OutputSide, co_movement, concatenate_sums, count_below, merge_sums
+from excir_dask.kernels.sums import (
+    OutputSide,
+    co_movement,
+    concatenate_sums,
+    count_below,
+    merge_row_sums,
+    merge_sums,
+    row_sums,
+)
 
 
 def at(center, thresholds=(0.0, 0.5, 0.7, 0.9), missing=False):
@@ -30,7 +39,7 @@ def test_sums_are_those_of_numpy(data, weighted):
     x, y, w = data
     weights = w if weighted else None
     side = OutputSide(y, at([0.1, 0.2]), weights)
-    sums = co_movement(iter(x), side, at([0.3, -0.2, 0.0]), np.zeros((2, 1, 4)))
+    sums = co_movement(iter(x), side, at([0.3, -0.2, 0.0]))
     ww = w if weighted else np.ones(x.shape[1])
     moves = x - np.array([[0.3], [-0.2], [0.0]])
     for k, m_y in enumerate([0.1, 0.2]):
@@ -52,9 +61,9 @@ def test_missing_values_add_nothing(data, weighted):
     gaps[::3], gaps[1::7], gaps[2::11] = np.nan, np.inf, -np.inf
     present = np.isfinite(gaps)
     weights = w if weighted else None
-    with_gaps = co_movement([gaps], OutputSide(y, at([0.1, 0.2]), weights), at(0.3, missing=True), np.zeros((2, 1, 4)))
+    with_gaps = co_movement([gaps], OutputSide(y, at([0.1, 0.2]), weights), at(0.3, missing=True))
     side = OutputSide(y[:, present], at([0.1, 0.2]), None if weights is None else w[present])
-    without = co_movement([gaps[present]], side, at(0.3), np.zeros((2, 1, 4)))
+    without = co_movement([gaps[present]], side, at(0.3))
     for name in ("numerator", "denominator", "squares", "abs_y", "abs_x", "weight", "below"):
         np.testing.assert_allclose(getattr(with_gaps, name), getattr(without, name), rtol=1e-12)
 
@@ -62,21 +71,45 @@ def test_missing_values_add_nothing(data, weighted):
 def test_blocks_of_rows_add_up_and_blocks_of_columns_stand_side_by_side(data):
     x, y, _ = data
     centers_x, centers_y = at([0.3, -0.2, 0.0]), at([0.1, 0.2])
-    zero = np.zeros((2, 1, 4))
     side = OutputSide(y, centers_y, edges=np.array([0, 4000, 4001, y.shape[1]]))
-    whole = co_movement(x, side, centers_x, zero)
+    whole = co_movement(x, side, centers_x)
     rows = [slice(0, 4000), slice(4000, 4001), slice(4001, None)]
-    merged = merge_sums([co_movement(x[:, r], OutputSide(y[:, r], centers_y), centers_x, zero) for r in rows])
-    blocks = [(slice(0, 1), True), (slice(1, 3), False)]
-    joined = concatenate_sums([co_movement(x[c], side, centers_x.subset(c), zero, lead) for c, lead in blocks])
-    for name in whole.__dataclass_fields__:
+    merged = merge_sums([co_movement(x[:, r], OutputSide(y[:, r], centers_y), centers_x) for r in rows])
+    blocks = [slice(0, 1), slice(1, 3)]
+    joined = concatenate_sums([co_movement(x[c], side, centers_x.subset(c)) for c in blocks])
+    assert merged.centers == joined.centers == whole.centers
+    for name in set(whole.__dataclass_fields__) - {"centers"}:
         np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), rtol=1e-11, atol=1e-9)
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
 
 
+@pytest.mark.parametrize("other", [at([0.3, -0.2, 0.1]), at([0.3, -0.2, 0.0], thresholds=(0.0, 0.5, 0.7, 1.0))])
+def test_sums_at_different_centres_cannot_be_added(data, other):
+    x, y, _ = data
+    side, centers_x = OutputSide(y, at([0.1, 0.2])), at([0.3, -0.2, 0.0])
+    sums = co_movement(x, side, centers_x)
+    for combine in (merge_sums, concatenate_sums):
+        with pytest.raises(
+            InternalError, match=f"centres {other.identity}-.* cannot be added to sums at {centers_x.identity}"
+        ):
+            combine([sums, co_movement(x, side, other)])
+        with pytest.raises(InternalError, match="cannot be added"):
+            combine([sums, co_movement(x, OutputSide(y, at([0.1, 0.25])), centers_x)])
+    with pytest.raises(InternalError, match="cannot be added"):
+        merge_row_sums([row_sums(y, side), row_sums(y, OutputSide(y, at([0.1, 0.25])))])
+
+
+def test_rows_are_counted_apart_from_columns(data):
+    _, y, w = data
+    side = OutputSide(y, at([0.1, 0.2]), w, np.array([0, 4000, 4000, y.shape[1]]))
+    found = merge_row_sums([row_sums(y, side), row_sums(y, side)])
+    assert found.units == 4
+    np.testing.assert_allclose(found.below[:, 0, 1], 2 * (w * (y < 0.5)).sum(axis=1), rtol=1e-12)
+
+
 def test_no_rows_at_all_give_zeros():
     side = OutputSide(np.empty((1, 0)), at(0.0))
-    sums = co_movement([np.empty(0)], side, at(0.0), np.zeros((1, 1, 4)))
+    sums = co_movement([np.empty(0)], side, at(0.0))
     assert sums.denominator.tolist() == [[0.0]]
     assert count_below(np.empty(0), np.ones(4), side).tolist() == [0.0] * 4
 
@@ -86,10 +119,10 @@ def certified(x, y, centering="midhinge"):
     xs, ys = describe([summarise(x)], centering), describe([summarise(y)], centering)
     cx, cy = centers(xs, centering), centers(ys, centering)
     side = OutputSide(y[None], cy)
-    sums = co_movement([x], side, cx, count_below(y, cy.thresholds[0], side)[None])
+    sums = co_movement([x], side, cx)
     ex = center_errors(xs, centering, cx.center, sums.below)
-    ey = center_errors(ys, centering, cy.center, sums.output_below)
-    found = score(sums, xs, ys, ex, ey)
+    ey = center_errors(ys, centering, cy.center, row_sums(y[None], side).below)
+    found = score(sums, xs, ys, ex, ey, units=1)
     return found.cir[0, 0], found.center_bound[0, 0], abs(found.cir[0, 0] - exact_cir(x, y, centering))
 
 
@@ -119,7 +152,7 @@ def test_a_wrong_quantile_is_found_out_and_the_bound_widened():
     cx = centers(wrong, "midhinge")
     cy = centers(describe([summarise(y)], "midhinge"), "midhinge")
     side = OutputSide(y[None], cy)
-    sums = co_movement([x], side, cx, np.zeros((1, 2, len(BRACKET))))
+    sums = co_movement([x], side, cx)
     errors = center_errors(wrong, "midhinge", cx.center, sums.below)
     exact = np.quantile(x, [0.25, 0.75]).mean()
     assert errors[0] >= abs(cx.center[0] - exact) >= 0.04

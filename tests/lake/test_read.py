@@ -166,6 +166,7 @@ def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fractio
     streamed = replace(plan, blocks=(((replace(only_slice(plan), batch_rows=77),),),))
     whole, found = (measure(each, layout, Request("midhinge"), LocalRunner(False)) for each in (plan, streamed))
     assert found.rows == whole.rows
+    assert found.row_groups == whole.row_groups == 1, "batches of a row group are one unit"
     assert whole.rows.without_output > 0
     for field in ("n", "missing", "q25", "q75", "constant", "exact"):
         np.testing.assert_array_equal(getattr(found.features.stats, field), getattr(whole.features.stats, field))
