@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import dask
 import pytest
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from processes import dask_processes
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes is not what is tested

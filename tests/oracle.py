@@ -12,6 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from excir_dask import Explanation
+
 
 def midhinge(a: np.ndarray) -> float:
     """The paper's centre, with linearly interpolated quartiles."""
@@ -62,12 +64,12 @@ def repeated(lake: Path, folder: Path, times: int) -> Path:
     return folder
 
 
-def scores(explanation: object, features: Sequence[str], output: str | None = None) -> np.ndarray:
+def scores(explanation: Explanation, features: Sequence[str], output: str | None = None) -> np.ndarray:
     """CIR of an explanation in the order of ``features``."""
-    table = explanation.of(output).set_index("feature")  # type: ignore[attr-defined]
+    table = explanation.of(output).set_index("feature")
     return table.loc[list(features), "cir"].to_numpy()
 
 
-def without_groups(explanation: object) -> pd.DataFrame:
+def without_groups(explanation: Explanation) -> pd.DataFrame:
     """The features without what depends on row groups, which a frame does not have."""
-    return explanation.features.drop(columns=["stderr", "stderr_by"])  # type: ignore[attr-defined]
+    return explanation.features.drop(columns=["stderr", "stderr_by"])

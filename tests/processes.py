@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -82,9 +82,9 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _wait(condition: object, processes: list[subprocess.Popen[bytes]]) -> None:
+def _wait(condition: Callable[[], bool], processes: list[subprocess.Popen[bytes]]) -> None:
     patience = time.monotonic() + 120
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > patience or any(process.poll() is not None for process in processes):
             raise RuntimeError("the dask scheduler did not start")
         time.sleep(0.05)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import dask
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from days import CONFIG, FIRST, GROUPS, frame, write_day, write_drift
 
 from excir_dask.audit.baseline import set_baseline
