@@ -9,14 +9,14 @@ from collections.abc import Iterable
 WRONG_PLACES = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
 }  # fmt: skip
-"""what the system says of a path that will be as wrong the next time; lakes have errors of their own"""
+"""errors of the system about a path that a retry cannot help; lakes have errors of their own"""
 
-MISTAKE = 70
-"""exit code after an error that nobody foresaw: a mistake of this program"""
+INTERNAL_ERROR = 70
+"""exit code after an error that this package does not expect"""
 
 
 class ExcirError(Exception):
-    """Base of every error that excir_dask raises on purpose."""
+    """Base of the errors that excir_dask raises."""
 
     exit_code = 3
 
@@ -36,7 +36,7 @@ class SchemaError(LakeError):
 
 
 class DataError(LakeError):
-    """The data themselves break a rule, for instance a negative weight."""
+    """The data break a rule: a negative weight, for instance."""
 
 
 class ModelError(ExcirError):
@@ -44,17 +44,17 @@ class ModelError(ExcirError):
 
 
 class ReadError(LakeError):
-    """Reading a file failed in a way that may pass, such as a broken connection."""
+    """Reading a file failed for a reason that may pass, such as a broken connection."""
 
     exit_code = 75
 
 
 class NoRowsError(DataError):
-    """No row is left: all are outside the sample, or lack an output or a weight."""
+    """No rows are left: all are outside the sample, or lack an output or a weight."""
 
 
 class LakeChangedError(ExcirError):
-    """A file is not the one that was planned: it was rewritten or removed during the run."""
+    """A file was rewritten or removed during the run."""
 
     exit_code = 75
 
@@ -70,7 +70,7 @@ class InternalError(RuntimeError):
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The code that a command ends with.
+    """The exit code of a command that ends with an error.
 
     >>> exit_code_of(PermissionError(13, "no")), exit_code_of(OSError(28, "disk full")), exit_code_of(KeyError("a"))
     (2, 75, 70)
@@ -79,11 +79,11 @@ def exit_code_of(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, OSError):
         return 2 if error.errno in WRONG_PLACES else 75
-    return MISTAKE
+    return INTERNAL_ERROR
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """End of a message: the names closest to a wrong one, or nothing.
+    """The end of a message about a wrong name: the names closest to it, or nothing.
 
     >>> nearest("tempp", ["temp", "speed"])
     "; did you mean 'temp'?"

@@ -1,9 +1,8 @@
-"""The commands ``excir explain`` and ``excir plan``."""
+"""The command ``excir explain``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,8 +22,8 @@ from excir_dask.cli.options import (
     explain_arguments,
     options,
 )
-from excir_dask.cli.running import loudly, running
-from excir_dask.cli.types import Lake, Names, Output
+from excir_dask.cli.running import running
+from excir_dask.cli.types import Lake
 from excir_dask.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,17 +37,14 @@ if TYPE_CHECKING:
 @options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
 @click.option(
     "--checkpoint", metavar="FOLDER",
-    help="Keep states of finished slices here (a path or URL that workers reach); the same command goes on from them.",
+    help="Keep states of finished slices here (a path or URL that workers reach); the same command resumes from them.",
 )  # fmt: skip
 @options(RESULT)
 @click.option(
     "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print for each output."
 )
 @options(CONSOLE)
-def explain(
-    lake: Any, threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None,
-    out: str | None, overwrite: bool, force: bool, top: int, as_json: bool, quiet: bool, verbose: bool, **given: Any,
-) -> None:  # fmt: skip
+def explain(lake: Any, out: str | None, top: int, as_json: bool, **given: Any) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
     LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again
@@ -63,65 +59,23 @@ def explain(
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
     excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786 --performance-report dask.html
-    excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? the same again goes on
+    excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? run it again to resume
     excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
     """
     from excir_dask.explain import explain as run
-    from excir_dask.render.text import explanation as display
+    from excir_dask.render.text.explanation import text
 
     _check_target(given["fraction"])
-    arguments = explain_arguments(**given)
-    with running(quiet, verbose, scheduler, performance_report, threads, cluster=cluster) as how:
-        explanation = run(lake, **arguments, **how, out=out, overwrite=overwrite, force=force)
+    with running(explain_arguments(**given)) as arguments:
+        explanation = run(lake, out=out, **arguments)
     if as_json:
         click.echo(json.dumps(_summary(explanation, top, out), allow_nan=False))
     else:
-        click.echo(display.text(explanation, k=top))
-
-
-@click.command(cls=Command)
-@click.argument("lake", type=Lake())
-@lake_options
-@options(CONFIG)
-@click.option(
-    "--output", "outputs", multiple=True, type=Output(), metavar="[CLASS=]COLUMN",
-    help="Column of model outputs; repeat for several.",
-)  # fmt: skip
-@click.option(
-    "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
-)
-@click.option("--weights", metavar="COLUMN", help="Column of row weights.")
-@options(BUDGET, CONSOLE)
-def plan(
-    lake: Any,
-    outputs: Sequence[tuple[str | None, str]],
-    features: list[str] | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
-) -> None:
-    """Say what a run over LAKE would read, from the footers alone.
-
-    Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.
-    Exits with 3 if a conflict would stop the run.
-
-    \b
-    excir plan lake/
-    excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
-    """
-    from excir_dask.pipeline.preview import survey
-
-    columns = [column for _, column in outputs]
-    with loudly(quiet, verbose):
-        found = survey(lake, outputs=columns, features=features, **given)
-    click.echo(json.dumps(found.to_dict()) if as_json else str(found))
-    if found.problem is not None:
-        raise found.problem
+        click.echo(text(explanation, k=top))
 
 
 def _check_target(fraction: float | str) -> None:
-    """What is typed must count for something."""
+    """An option that is typed must have an effect."""
     for option, name in (("--target-jaccard", "target_jaccard"), ("--confidence", "confidence"), ("--k", "k")):
         typed = click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
         if typed and fraction != "auto":

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.console import log_to_stderr
 from excir_dask.cli.lake_options import storage_option
 from excir_dask.cli.options import CONSOLE, options
-from excir_dask.cli.running import loudly
 from excir_dask.cli.types import FilePath
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.results.storage import REPORT
@@ -41,7 +41,7 @@ def report(
     from excir_dask.render.html.page import require
 
     require()
-    with loudly(quiet, verbose):
+    with log_to_stderr(quiet, verbose):
         made = _stored(folder, out, storage_options) if "://" in folder else _saved(Path(folder), out)
     click.echo(json.dumps({"report": made}) if as_json else made)
 

@@ -1,4 +1,4 @@
-"""The commands ``excir sweep`` (how few rows give the ranking of all of them) and ``excir compare``."""
+"""The command ``excir sweep``: how few rows give the ranking of all of them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from excir_dask.cli.options import (
     explain_arguments,
     options,
 )
-from excir_dask.cli.running import loudly, running
-from excir_dask.cli.types import FilePath, KeyValue, Lake, Numbers, Seeds
+from excir_dask.cli.running import running
+from excir_dask.cli.types import KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
 
 
@@ -52,15 +52,12 @@ from excir_dask.errors import UsageError
 )  # fmt: skip
 @options(QUESTION, SAMPLING, SCORING, BUDGET, THREADS, RUNNING, RESULT, CONSOLE)
 def sweep(
-    lake: Any, fractions: list[float], seeds: int | list[int], k: int, target_jaccard: float,
-    retrain: bool, label: str | None, params: Sequence[str],
-    threads: int | None, scheduler: str | None, cluster: str | None, performance_report: str | None,
-    out: str | None, overwrite: bool, force: bool, as_json: bool, quiet: bool, verbose: bool, **given: Any,
-) -> None:  # fmt: skip
+    lake: Any, retrain: bool, label: str | None, params: Sequence[str], out: str | None, as_json: bool, **given: Any
+) -> None:
     """Find how few rows of LAKE give the ranking of all of them.
 
-    All rows are explained once and every fraction once a seed. Prints times, agreement with all rows, and the smallest
-    fraction that meets the target for every seed and output, or that there is none.
+    All rows are explained once, and every fraction once per seed. Prints times, agreement with all rows, and the
+    smallest fraction that meets the target for every seed and output, or that there is none.
 
     \b
     excir sweep lake/ --output pred
@@ -73,40 +70,11 @@ def sweep(
 
     if retrain != (label is not None):
         raise UsageError("--retrain and --label go together: --retrain --label COLUMN; only one of them is given")
-    arguments = explain_arguments(**given)
     learned = {"label": label, "params": parse_params(params)} if retrain else None
-    with running(quiet, verbose, scheduler, performance_report, threads, cluster=cluster) as how:
-        found = run(
-            lake, fractions=fractions, seeds=seeds, k=k, target_jaccard=target_jaccard, retrain=learned,
-            out=out, overwrite=overwrite, force=force, **arguments, **how,
-        )  # fmt: skip
+    with running(explain_arguments(**given)) as arguments:
+        found = run(lake, retrain=learned, out=out, **arguments)
     if as_json:
         content = {name: value for name, value in found.to_dict().items() if name != "runs"}
         click.echo(json.dumps({**content, "out": out}, allow_nan=False))
     else:
         click.echo(str(found))
-
-
-@click.command(cls=Command)
-@click.argument("a", type=FilePath())
-@click.argument("b", type=FilePath())
-@options(CONFIG)
-@click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top that is compared.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Shifts of scores to print.")
-@options(CONSOLE)
-def compare(a: str, b: str, k: int, top: int, as_json: bool, quiet: bool, verbose: bool) -> None:
-    """Say how far explanation B agrees with explanation A.
-
-    A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (and what chance gives),
-    Spearman, Kendall and nDCG@k, shape by Procrustes, affine and KL residuals, scores by their standard errors.
-
-    \b
-    excir compare full/ sample/
-    excir compare january/ february/ --k 20 --json
-    """
-    from excir_dask.agreement.compare import compare as run
-    from excir_dask.render.text import agreement as words
-
-    with loudly(quiet, verbose):
-        found = run(a, b, k)
-    click.echo(json.dumps(found.to_dict(top), allow_nan=False) if as_json else words.text(found, top))

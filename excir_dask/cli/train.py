@@ -43,10 +43,7 @@ from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of sample, validation rows and XGBoost.")
 @click.option("--budget", default="128MiB", show_default=True, help="Bytes that one partition of rows may hold.")
 @options(RUNNING, CONSOLE)
-def train(
-    lake: Any, out: str, params: Sequence[str], scheduler: str | None,
-    cluster: str | None, performance_report: str | None, as_json: bool, quiet: bool, verbose: bool, **given: Any,
-) -> None:  # fmt: skip
+def train(lake: Any, out: str, params: Sequence[str], as_json: bool, **given: Any) -> None:
     """Train an XGBoost model on the rows of LAKE.
 
     Text, truth values and integers with 2 to 100 different values are classes, as are floating numbers that are all
@@ -62,9 +59,8 @@ def train(
     from excir_dask.training.params import parse_params
     from excir_dask.training.train import train as run
 
-    parameters = parse_params(params)
-    with running(quiet, verbose, scheduler, performance_report, cluster=cluster) as how:
-        training = run(lake, out=out, params=parameters, **given, **how)
+    with running({**given, "params": parse_params(params)}) as arguments:
+        training = run(lake, out=out, **arguments)
     if as_json:
         content = {**training.summary(), "run_id": training.provenance.run_id, "out": out}
         click.echo(json.dumps(content, allow_nan=False))

@@ -8,9 +8,11 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from processes import excir
 
 from excir_dask import Explanation
+from excir_dask.cli import excir as command_line
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,15 @@ def test_explain_prints_a_ranking_and_saves_it(lake, tmp_path):
     saved = Explanation.load(tmp_path / "out")
     assert saved.top(1)["feature"].tolist() == ["rpm"]
     assert saved.groups["group"].tolist() == ["engine"]
+
+
+def test_an_internal_error_has_a_traceback_and_its_own_exit_code(lake, monkeypatch):
+    monkeypatch.setattr(sys.modules["excir_dask.explain"], "explain", lambda *_, **__: {}["\x1b[31m"])
+    done = CliRunner().invoke(command_line, ["explain", str(lake), "--output", "pred"])
+    assert (done.exit_code, done.stdout) == (70, "")
+    assert "Traceback" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert done.stderr.splitlines()[-1] == "excir: internal error; please report it with the lines above"
 
 
 def test_json_is_the_last_line_and_alone_on_standard_output(lake):

@@ -1,0 +1,1 @@
+"""The commands of ``excir audit``, a module per command."""

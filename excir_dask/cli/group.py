@@ -1,0 +1,46 @@
+"""The group of all commands: errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, NoReturn
+
+import click
+
+from excir_dask.cli.console import say, say_traceback
+from excir_dask.cli.signals import exit_code_of_stop, stop_on_signals
+from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
+
+
+class ExcirGroup(click.Group):
+    """Handles errors itself, not in ``main``, so that ``dask excir`` has the same exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with stop_on_signals():
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except ExcirError as error:
+            _end(ctx, f"excir: {error}", error.exit_code)
+        except KeyboardInterrupt as stop:
+            _end(ctx, "stopped", exit_code_of_stop(stop))
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            _end(ctx, f"excir: {_of_system(error)}", exit_code_of(error))
+        except Exception as error:
+            say_traceback()
+            _end(ctx, "excir: internal error; please report it with the lines above", exit_code_of(error))
+
+
+def _of_system(error: OSError) -> str:
+    if error.errno not in WRONG_PLACES:  # a disk that is full while results are saved, for instance
+        return str(error)
+    problem = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+    return f"{problem}; choose another place, or change its permissions"
+
+
+def _end(ctx: click.Context, message: str, code: int) -> NoReturn:
+    say(message)
+    ctx.exit(code)
