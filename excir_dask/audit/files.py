@@ -1,33 +1,16 @@
-"""The files of a run's folder beside the explanation: violations, JUnit XML, report and manifest."""
+"""What was found, as files for programs: violations.json and JUnit XML."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from excir_dask.audit.findings import Checked, Finding
-from excir_dask.results import views
-from excir_dask.results.audit import CHANGES, MANIFEST, TREND, VIOLATIONS, AuditResult
-from excir_dask.results.storage import REPORT, digests
 
 VERSION = 1
 """of violations.json"""
-
-
-def write_run(folder: Path, result: AuditResult, checked: Sequence[Checked]) -> None:
-    """Fill a run's folder. The manifest holds the digests of all files but the report, which is made from them."""
-    result.explanation.save(folder, report=False)
-    (folder / VIOLATIONS).write_text(_json(result.found), encoding="utf-8")
-    (folder / "junit.xml").write_bytes(junit(result.about, checked))
-    result.changes.to_parquet(folder / CHANGES, index=False)
-    result.trend.to_parquet(folder / TREND, index=False)
-    (folder / MANIFEST).unlink()
-    manifest = {**result.explanation.provenance.to_dict(), "audit": dict(result.about), "files": digests(folder)}
-    (folder / MANIFEST).write_text(_json(manifest), encoding="utf-8")
-    views.add_report(result, folder / REPORT, None)
+JUNIT = "junit.xml"
 
 
 def violations(run: Mapping[str, Any], checked: Sequence[Checked]) -> dict[str, Any]:
@@ -100,7 +83,3 @@ def junit(run: Mapping[str, Any], checked: Sequence[Checked]) -> bytes:
 def _plain(text: str) -> str:
     """Without what XML cannot hold: names of columns may hold anything."""
     return "".join(mark if mark.isprintable() or mark in "\n\t" else "�" for mark in text)
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"

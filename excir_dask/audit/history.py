@@ -17,9 +17,10 @@ from pyarrow import fs
 
 from excir_dask.audit.findings import KINDS
 from excir_dask.audit.score_errors import scores_of
-from excir_dask.audit.store import LAST, RUNS, Store
+from excir_dask.audit.store import RUNS, Store
 from excir_dask.errors import nearest
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.storage import MANIFEST
 
 if TYPE_CHECKING:
     from datetime import date
@@ -86,7 +87,7 @@ def mend(store: Store, model: str, audit: str) -> None:
     known = {info.base_name.rpartition("-")[0] for info in _files(store, model, audit)}
     for run in [info.base_name for info in store.inside(RUNS)]:
         if run.startswith(f"{audit}-") and run not in known and store.has(run):
-            about = json.loads(store.get(RUNS, run, LAST) or b"{}").get("audit", {})
+            about = json.loads(store.get(RUNS, run, MANIFEST) or b"{}").get("audit", {})
             if (about.get("audit"), about.get("model")) == (audit, model):
                 _log.warning("%s was not in the history, and is now", run)
                 append(store, about, store.load(run))

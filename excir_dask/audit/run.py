@@ -21,7 +21,7 @@ from excir_dask.audit.check_limits import to_manifest
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.comparison import Comparison, all_pairs, members
 from excir_dask.audit.config import Config
-from excir_dask.audit.files import ordered, violations, write_run
+from excir_dask.audit.files import JUNIT, junit, ordered, violations
 from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.lock import LockedError, locked
@@ -166,7 +166,7 @@ def _made(
     run, result, checked = judge(config, target, now, was, against, past, words.without_members(lacking))
     with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
         folder = Path(made, "run")
-        write_run(folder, result, checked)
+        result.save(folder, {JUNIT: junit(result.about, checked)})
         store.keep(folder, run["run"])
     history.append(store, run, now)
     return {**run, "folder": below(store.name, RUNS, run["run"])}, checked

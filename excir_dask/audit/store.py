@@ -22,6 +22,7 @@ from excir_dask.errors import LakeError, ReadError, UsageError, nearest
 from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.storage import MANIFEST
 
 _BUCKETS = ("s3", "gcs", "gs")
 """kinds of store whose paths begin with a bucket"""
@@ -32,8 +33,6 @@ LEFT = 86_400.0
 _log = logging.getLogger("excir_dask")
 
 RUNS = "runs"
-LAST = "manifest.json"
-"""written after all others: a run folder without it is not one"""
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,8 @@ class Store:
             with self._told(), new_folder(Path(target)) as folder:
                 shutil.copytree(made, folder, dirs_exist_ok=True)
         else:
-            files = sorted(made.iterdir(), key=lambda file: (file.name == LAST, file.name))
+            # the manifest last: a run without it is not complete
+            files = sorted(made.iterdir(), key=lambda file: (file.name == MANIFEST, file.name))
             for file in files:
                 self.put(file.read_bytes(), RUNS, run, file.name)
         return target
@@ -154,7 +154,7 @@ class Store:
 
     def has(self, run: str) -> bool:
         """Whether a run is here, and complete."""
-        return bool(self.filesystem.get_file_info(self.path(RUNS, run, LAST)).type == fs.FileType.File)
+        return bool(self.filesystem.get_file_info(self.path(RUNS, run, MANIFEST)).type == fs.FileType.File)
 
     def runs(self) -> list[str]:
         """All complete runs, by name."""

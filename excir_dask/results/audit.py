@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.explanation import Explanation
+from excir_dask.results.explanation import Explanation, write_files, write_manifest
+from excir_dask.results.storage import REPORT, read_json, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VIOLATIONS, CHANGES, TREND, MANIFEST = "violations.json", "changes.parquet", "trend.parquet", "manifest.json"
+VIOLATIONS, CHANGES, TREND = "violations.json", "changes.parquet", "trend.parquet"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,28 @@ class AuditResult:
         """Write all of it as one HTML file that works offline (needs bokeh and jinja2)."""
         return views.report(self, path)
 
+    def save(self, folder: Path, more: Mapping[str, bytes], report: bool | None = None) -> None:
+        """Write the run to a new folder, which appears whole or not at all.
+
+        Parameters
+        ----------
+        folder : Path
+            Must be empty or absent: a run is never changed.
+        more : mapping name -> content
+            Further files; they count as the run's own.
+        report : bool, optional
+            Write ``report.html`` too; by default where bokeh is installed.
+        """
+        with new_folder(folder) as made:
+            write_files(self.explanation, made)
+            write_json(made / VIOLATIONS, self.found)
+            self.changes.to_parquet(made / CHANGES, index=False)
+            self.trend.to_parquet(made / TREND, index=False)
+            for name, content in more.items():
+                (made / name).write_bytes(content)
+            write_manifest(replace(self.explanation.provenance, audit=dict(self.about)), made)
+            views.add_report(self, made / REPORT, report)
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> AuditResult:
         """Read a run back; a file that was changed since it was saved is an error."""
@@ -47,11 +70,11 @@ class AuditResult:
         explanation = Explanation.load(source)
         about = explanation.provenance.audit
         if about is None:
-            raise LakeError(f"{source} is not the folder of an audit's run (its manifest.json does not speak of one)")
+            raise LakeError(f"{source} is not a saved run of an audit: its manifest.json has no field 'audit'")
         return cls(
             explanation=explanation,
             about=about,
-            found=json.loads((source / VIOLATIONS).read_text(encoding="utf-8")),
+            found=read_json(source, VIOLATIONS, "run of an audit"),
             changes=pd.read_parquet(source / CHANGES),
             trend=pd.read_parquet(source / TREND),
         )

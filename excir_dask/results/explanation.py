@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.common.atomic import new_folder
-from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
-from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests
+from excir_dask.results.record import required
+from excir_dask.results.storage import (
+    FILES,
+    MANIFEST,
+    REPORT,
+    check_digests,
+    check_format,
+    check_target,
+    digests,
+    json_text,
+    read_json,
+    write_json,
+)
 from excir_dask.results.tables import group_table, lake_errors, records
 
 if TYPE_CHECKING:
@@ -28,6 +39,7 @@ if TYPE_CHECKING:
 
 FORMAT = "excir-explanation"
 VERSION = 1
+MAIN = "explanation.json"
 
 GROUPS_NOTE = "groups of this explanation, as a later run takes them"
 
@@ -188,16 +200,10 @@ class Explanation:
         them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
         ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
         """
-        target = check_target(folder, overwrite)
+        target = check_target(folder, overwrite, "explanation")
         with new_folder(target, FILES["explanation"]) as made:
-            self.features.to_parquet(made / "features.parquet", index=False)
-            self.groups.to_parquet(made / "groups.parquet", index=False)
-            (made / "explanation.json").write_text(self.to_json(), encoding="utf-8")
-            if len(self.groups) or self.facts.settings.group_correlated is not None:
-                write_groups(_named_groups(self.groups), made / "groups.yaml", GROUPS_NOTE)
-            manifest = {**self.provenance.to_dict(), "files": digests(made)}
-            (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            # not in the manifest: it can be made again from the others, and may be taken away
+            write_files(self, made)
+            write_manifest(self.provenance, made)
             views.add_report(self, made / REPORT, report)
         return target
 
@@ -207,20 +213,18 @@ class Explanation:
         import pandas as pd
 
         source = Path(folder)
-        if not (source / "explanation.json").is_file() or not (source / "manifest.json").is_file():
-            raise LakeError(f"{source} is not a saved explanation (it lacks explanation.json or manifest.json)")
-        manifest = json.loads((source / "manifest.json").read_text(encoding="utf-8"))
-        check_digests(source, manifest.pop("files"))
-        content = json.loads((source / "explanation.json").read_text(encoding="utf-8"))
+        content = read_json(source, MAIN, "explanation")
+        manifest = read_json(source, MANIFEST, "explanation")
+        check_digests(source, manifest.pop("files", None), "explanation")
         check_format(source, content, FORMAT, VERSION)
         groups = pd.read_parquet(source / "groups.parquet")
         groups["members"] = [list(members) for members in groups["members"]]
         return cls(
             features=pd.read_parquet(source / "features.parquet"),
             groups=groups,
-            outputs=pd.DataFrame(content["outputs"]),
-            facts=Facts.from_dict(content["facts"], str(source / "explanation.json"), "facts"),
-            provenance=Provenance.from_dict(manifest, str(source / "manifest.json")),
+            outputs=pd.DataFrame(required(content, "outputs", str(source / MAIN))),
+            facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
+            provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
         )
 
     def to_json(self) -> str:
@@ -233,7 +237,7 @@ class Explanation:
             "features": records(self.features),
             "groups": records(self.groups),
         }
-        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
+        return json_text(content)
 
     def __str__(self) -> str:
         return views.text(self)
@@ -243,6 +247,24 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return views.html(self)
+
+
+def write_files(explanation: Explanation, folder: Path) -> None:
+    """Fill a folder with everything that :func:`write_manifest` then lists."""
+    groups = explanation.groups
+    explanation.features.to_parquet(folder / "features.parquet", index=False)
+    groups.to_parquet(folder / "groups.parquet", index=False)
+    (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
+    if len(groups) or explanation.facts.settings.group_correlated is not None:
+        write_groups(_named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
+
+
+def write_manifest(provenance: Provenance, folder: Path) -> None:
+    """Write ``manifest.json`` with the digests of all files that are in the folder.
+
+    A report comes after it: it can be made again from the other files, and may be deleted.
+    """
+    write_json(folder / MANIFEST, {**provenance.to_dict(), "files": digests(folder)})
 
 
 def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:

@@ -52,16 +52,21 @@ class Record:
         columns = _columns(cls)
         given: dict[str, Any] = {}
         for name, column in columns.items():
-            place = f"{path}.{column.key}" if path else column.key
-            if column.key in content:
-                given[name] = _typed(column.hint, content[column.key], source, place)
-            elif column.required:
-                raise LakeError(f"{source} lacks the field '{place}'; {_REMEDY}")
+            if column.required or column.key in content:
+                value = required(content, column.key, source, path)
+                given[name] = _typed(column.hint, value, source, _place(path, column.key))
         known = {column.key for column in columns.values()}
         return cls(**given, extra={key: value for key, value in content.items() if key not in known})
 
 
 _REMEDY = "load it with the version that wrote it, or compute it again"
+
+
+def required(content: Mapping[str, Any], key: str, source: str, path: str = "") -> Any:
+    """A field that a file must have; ``source`` and ``path`` say where it should be."""
+    if key not in content:
+        raise LakeError(f"{source} lacks the field '{_place(path, key)}'; {_REMEDY}")
+    return content[key]
 
 
 class _Column(NamedTuple):
@@ -83,6 +88,10 @@ def _columns(cls: type[Record]) -> dict[str, _Column]:
         for one in fields(cls)
         if one.name != "extra"
     }
+
+
+def _place(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
 
 
 def _plain(value: Any) -> Any:

@@ -10,9 +10,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from excir_dask.errors import LakeError, UsageError
 
+MANIFEST = "manifest.json"
+"""file with provenance and the digests of the others; the last one written"""
 REPORT = "report.html"
 """file of a result's folder that is made from the others"""
 GENERATOR = '<meta name="generator" content="excir-dask'
@@ -20,7 +23,7 @@ GENERATOR = '<meta name="generator" content="excir-dask'
 
 FILES = {
     "explanation": (
-        "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", "manifest.json", REPORT,
+        "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", MANIFEST, REPORT,
     ),
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip
@@ -64,7 +67,7 @@ def _says_what(folder: Path, what: str) -> bool:
     try:
         if f'"excir-{what}"'.encode() in (folder / main).read_bytes():
             return True
-        manifest = json.loads((folder / "manifest.json").read_bytes())
+        manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
     files = manifest.get("files") if isinstance(manifest, dict) else None
@@ -77,21 +80,58 @@ def is_report(path: Path) -> bool:
         return GENERATOR in file.read(2000).decode("utf-8", "replace")
 
 
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON for people and programs: indented, keys sorted, no NaN."""
+    path.write_text(json_text(content), encoding="utf-8")
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The same text for the same content."""
+    return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_json(folder: Path, name: str, what: str) -> dict[str, Any]:
+    """A JSON file of a saved result; ``what`` is the kind of result, for messages."""
+    try:
+        content = json.loads((folder / name).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise LakeError(f"{folder} is not a saved {what}: it has no {name}") from None
+    except (ValueError, RecursionError) as error:
+        raise LakeError(f"{folder / name} is damaged ({error}); compute the {what} again") from None
+    if not isinstance(content, dict):
+        kind = type(content).__name__
+        raise LakeError(f"{folder / name} is damaged (a {kind}, not a mapping); compute the {what} again")
+    return content
+
+
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a folder."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+    """SHA-256 per file of a folder."""
+    return {path.name: _digest(path) for path in sorted(folder.iterdir())}
 
 
-def check_digests(folder: Path, expected: Mapping[str, str], what: str = "explanation") -> None:
-    """Refuse a folder of which a file is missing or is not the one that was saved."""
+def check_digests(folder: Path, expected: Any, what: str) -> None:
+    """Reject a folder in which a file is missing or was changed since the result was saved."""
+    if not isinstance(expected, Mapping):
+        raise LakeError(f"{folder} does not list the digests of its files ('files'); compute the {what} again")
     for name, digest in expected.items():
-        file = folder / name
-        if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
-            raise LakeError(f"{file} is missing or was changed since the {what} was saved")
+        if not (folder / name).is_file():
+            raise LakeError(f"{folder / name} is missing; copy it from where the {what} was saved, or compute it again")
+        if _digest(folder / name) != digest:
+            raise LakeError(
+                f"{folder / name} was changed since the {what} was saved (its SHA-256 is not the one on record); "
+                "restore it, or compute it again"
+            )
 
 
 def check_format(folder: Path, content: Mapping[str, object], name: str, version: int) -> None:
-    """Refuse a file that another program, or another version, has written."""
+    """Reject a file of another program or another version of the format."""
     found = content.get("format"), content.get("version")
     if found != (name, version):
-        raise LakeError(f"{folder} is of format {found[0]} {found[1]}; this version reads {name} {version}")
+        raise LakeError(
+            f"{folder} has the format {found[0]} {found[1]}, and this version reads {name} {version}; "
+            "load it with the version that wrote it, or compute it again"
+        )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

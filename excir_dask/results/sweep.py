@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import new_folder
-from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.storage import FILES, REPORT, check_digests, check_format, check_target, digests
+from excir_dask.results.record import required
+from excir_dask.results.storage import (
+    FILES,
+    REPORT,
+    check_digests,
+    check_format,
+    check_target,
+    digests,
+    read_json,
+    write_json,
+)
 from excir_dask.results.tables import records
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT = "excir-sweep"
 VERSION = 1
+MAIN = "sweep.json"
 
 
 @dataclass(frozen=True)
@@ -98,9 +107,7 @@ class Sweep:
             self.summary.to_parquet(made / "summary.parquet", index=False)
             if importlib.util.find_spec("matplotlib") is not None:
                 self.plot(made / "sweep.png")
-            content = {**self.to_dict(), "files": digests(made)}
-            (made / "sweep.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            # not among the files: it can be made again from the others, and may be taken away
+            write_json(made / MAIN, {**self.to_dict(), "files": digests(made)})
             views.add_report(self, made / REPORT, report)
         return target
 
@@ -110,18 +117,19 @@ class Sweep:
         import pandas as pd
 
         source = Path(folder)
-        if not (source / "sweep.json").is_file():
-            raise LakeError(f"{source} is not a saved sweep (it lacks sweep.json)")
-        content = json.loads((source / "sweep.json").read_text(encoding="utf-8"))
+        content = read_json(source, MAIN, "sweep")
         check_format(source, content, FORMAT, VERSION)
-        check_digests(source, content["files"], "sweep")
+        check_digests(source, content.get("files"), "sweep")
+        chosen, front, knee, settings = (
+            required(content, key, str(source / MAIN)) for key in ("chosen", "front", "knee", "settings")
+        )
         return cls(
             runs=pd.read_parquet(source / "runs.parquet"),
             summary=pd.read_parquet(source / "summary.parquet"),
-            chosen=content["chosen"],
-            front=tuple(content["front"]),
-            knee=content["knee"],
-            settings=content["settings"],
+            chosen=chosen,
+            front=tuple(front),
+            knee=knee,
+            settings=settings,
         )
 
     def __str__(self) -> str:
