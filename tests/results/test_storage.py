@@ -1,6 +1,7 @@
 """Saved results of every kind: loading names what is missing, damaged, changed or of another version."""
 
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,18 @@ def save(kind: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, Path]:
+    """Every kind of result, saved once: the plots of a sweep take seconds."""
+    return {kind: save(kind, tmp_path_factory.mktemp("saved") / "out") for kind in KINDS}
+
+
 @pytest.fixture(params=list(KINDS))
-def saved(request, tmp_path) -> tuple[str, type[Any], str, Path]:
+def saved(request, folders, tmp_path) -> tuple[str, type[Any], str, Path]:
     """Kind, class, main file and folder of a saved result."""
     kind = request.param
     cls, main = KINDS[kind]
-    return kind, cls, main, save(kind, tmp_path / "out")
+    return kind, cls, main, shutil.copytree(folders[kind], tmp_path / "out")
 
 
 def test_a_file_that_was_changed_is_named(saved):

@@ -226,7 +226,7 @@ def test_a_changed_folder_is_not_loaded(found: Sweep, tmp_path: Path) -> None:
     (folder / "runs.parquet").write_bytes(b"")
     with pytest.raises(LakeError, match="changed since the sweep was saved"):
         Sweep.load(folder)
-    with pytest.raises(LakeError, match=r"lacks sweep\.json"):
+    with pytest.raises(LakeError, match=r"is not a saved sweep: it has no sweep\.json"):
         Sweep.load(tmp_path)
 
 
