@@ -157,7 +157,7 @@ def test_a_model_is_not_trained_twice(lake, tmp_path, monkeypatch, name):
     with pytest.raises(UsageError, match="exists already"):
         train(lake, **{**options, "rounds": 4})
     with monkeypatch.context() as patch:
-        patch.setattr("excir_dask.training.train.client_for", None)
+        patch.setattr("excir_dask.training.train.own_client", None)
         again = train(lake, **options)
     assert again.summary() == first.summary()
     assert again.booster.get_dump() == first.booster.get_dump()
