@@ -1,4 +1,4 @@
-"""From columns as Arrow decodes them to the arrays that scans work on."""
+"""Convert Arrow columns to the arrays that scans work on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Coded:
-    """A column of categories over some rows."""
+class CategoryCodes:
+    """A categorical column."""
 
     codes: NDArray[np.int32]
-    """(rows,) place in ``values``; -1 where there is none"""
+    """(rows,) index into ``values``; -1 for missing"""
     values: tuple[str, ...]
 
 
@@ -33,11 +33,11 @@ def as_float64(column: pa.ChunkedArray) -> Floats:
 
 
 def as_matrix(column: pa.ChunkedArray) -> Floats:
-    """A vector column as (elements, rows), NaN in the rows that have no vector."""
+    """A vector column as (elements, rows), with NaN in rows without a vector."""
     size = column.type.list_size
     parts = []
     for chunk in column.chunks:
-        # the values behind a null are there and must be kept: flatten() would move the rows behind it forward
+        # flatten() would drop the values behind a null and shift the rows that follow
         values = chunk.values.slice(chunk.offset * size, len(chunk) * size)
         part = as_float64(pa.chunked_array([values])).reshape(len(chunk), size)
         if chunk.null_count:
@@ -46,23 +46,22 @@ def as_matrix(column: pa.ChunkedArray) -> Floats:
     return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((size, 0))
 
 
-def without_decimals(table: pa.Table) -> pa.Table:
-    """Decimals as float64: in pandas they would be Python objects that do not add to floats."""
+def decimals_to_float64(table: pa.Table) -> pa.Table:
+    """The table with float64 in place of decimals, which pandas would hold as Python objects."""
     for i, field in enumerate(table.schema):
         if pt.is_decimal(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(pa.float64(), safe=False))
     return table
 
 
-def as_codes(column: pa.ChunkedArray) -> Coded:
+def as_codes(column: pa.ChunkedArray) -> CategoryCodes:
     if not pt.is_dictionary(column.type):
         column = column.dictionary_encode()
     joined = column.unify_dictionaries().combine_chunks()
     chunk = joined if isinstance(joined, pa.DictionaryArray) else joined.chunk(0)
     codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     values = chunk.dictionary.to_pylist()
-    if None in values:  # a dictionary may hold a null as one of its values
-        codes = np.where(np.array([value is None for value in values])[codes] & (codes >= 0), -1, codes).astype(
-            np.int32
-        )
-    return Coded(codes, tuple(str(value) for value in values))
+    if None in values:  # a dictionary may contain a null
+        is_null = np.array([value is None for value in values])
+        codes = np.where(is_null[codes] & (codes >= 0), -1, codes).astype(np.int32)
+    return CategoryCodes(codes, tuple(str(value) for value in values))

@@ -1,4 +1,4 @@
-"""A block: rows that lie in memory together, without those that do not count."""
+"""Blocks: rows in memory together, without those outside the sample or without an output or weight."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.arrays import Coded
-from excir_dask.lake.parquet_reader import OpenFiles
+from excir_dask.lake.arrays import CategoryCodes
+from excir_dask.lake.open_files import OpenFiles
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.tables.log import Deleted
+from excir_dask.lake.tables.table import DeletedRows
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -22,40 +22,41 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Layout:
-    """What every slice has in common; travels once, not with every slice."""
+    """What all slices share; sent to a worker once, not with each slice."""
 
     filesystem: fs.FileSystem | None
     """None for frames"""
     features: tuple[str, ...]
     outputs: tuple[str, ...]
-    """columns of the outputs; none where a model makes them"""
+    """columns of the outputs; empty if a model computes them"""
     weight: str | None
     sample: Sample
     categoricals: tuple[str, ...] = ()
     """columns whose categories are counted"""
     model_columns: tuple[str, ...] = ()
-    """what the model reads, in its order"""
+    """inputs of the model, in its order"""
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
     @property
-    def place(self) -> fs.FileSystem:
+    def file_store(self) -> fs.FileSystem:
+        """The filesystem of a lake of files."""
         assert self.filesystem is not None, "a frame is not read from files"
         return self.filesystem
 
     def only_categories(self, columns: Sequence[str]) -> Layout:
-        """Every row of some columns of categories, and nothing else."""
+        """A layout that reads every row of some categorical columns, and nothing else."""
         files = OpenFiles(categoricals=columns)
         return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), (), files)
 
     @property
     def fixed(self) -> list[str]:
-        """Columns that every slice reads."""
+        """Columns that every slice reads: outputs and weight."""
         return [*self.outputs, *([self.weight] if self.weight else [])]
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What became of the rows."""
+    """How many rows were read and used."""
 
     VERSION: ClassVar[int] = 1
 
@@ -83,7 +84,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class RowRange:
-    """Where neighbouring rows come from: what their draws depend on."""
+    """Consecutive rows of a row group. Their random draws depend on this alone."""
 
     part: str
     """path of the file below the lake's root"""
@@ -91,55 +92,58 @@ class RowRange:
     start: int
     """first row, in the row group"""
     rows: int
-    deleted: Deleted | None = None
-    """rows of the row group that do not count"""
+    deleted: DeletedRows | None = None
+    """deleted rows of the row group"""
 
     def live_mask(self) -> Mask | None:
-        """Which of the rows count; None: all."""
+        """Rows that are not deleted; None if all are live."""
         return None if self.deleted is None else ~self.deleted.mask(self.start, self.rows)
 
 
 @dataclass(frozen=True)
 class ModelOutputs:
-    """What a model said of the rows of a span that are in the sample."""
+    """A model's outputs for the sampled rows of a span."""
 
     VERSION: ClassVar[int] = 1
 
     names: Annotated[tuple[str, ...], "outputs"]
-    """of its outputs"""
+    """of the outputs"""
     values: Annotated[NDArray[np.floating], "outputs", "rows"]
-    """as the model gave them: float32 takes half of the memory"""
+    """in the model's own type: float32 takes half the memory"""
     fraction: float = 1.0
-    """share of the rows that the sample takes"""
+    """of the sample"""
 
     def __sizeof__(self) -> int:
-        return int(self.values.nbytes) + object.__sizeof__(self)  # dask decides by this what to spill
+        return int(self.values.nbytes) + object.__sizeof__(self)  # tells dask what to spill
 
-    def spread(self, keep: Mask | None, rows: int, start: int = 0) -> list[Floats]:
-        """Each output over the rows from ``start`` on of the span, NaN in rows outside the sample."""
-        if keep is None:
+    def expand(self, mask: Mask | None, rows: int, start: int = 0) -> list[Floats]:
+        """Each output for ``rows`` rows, with NaN in rows outside the sample.
+
+        ``start`` is the number of sampled rows of the span before these.
+        """
+        if mask is None:
             return list(self.values[:, start : start + rows].astype(np.float64))
-        found = np.full((len(self.names), rows), np.nan)
-        found[:, keep] = self.values[:, start : start + int(np.count_nonzero(keep))]
-        return list(found)
+        expanded = np.full((len(self.names), rows), np.nan)
+        expanded[:, mask] = self.values[:, start : start + int(np.count_nonzero(mask))]
+        return list(expanded)
 
     def merged(self, more: ModelOutputs, new: Mask | None, both: Mask | None) -> ModelOutputs:
-        """With further rows of the span in their places; ``new`` are those, ``both`` those and the ones here."""
+        """With the outputs of more rows of the span; ``new`` masks those rows, ``both`` those and the rows here."""
         if not self.names:
             return more
         if not more.names:
             more = replace(more, names=self.names, values=np.empty((len(self.names), 0)))
         assert new is not None, "a larger sample has rows that this one lacks"
-        fresh = new if both is None else new[both]
-        values = np.empty((len(self.names), fresh.size), dtype=np.result_type(self.values, more.values))
-        values[:, fresh] = more.values
-        values[:, ~fresh] = self.values
+        is_new = new if both is None else new[both]
+        values = np.empty((len(self.names), is_new.size), dtype=np.result_type(self.values, more.values))
+        values[:, is_new] = more.values
+        values[:, ~is_new] = self.values
         return ModelOutputs(self.names, values, more.fraction)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that count, with their outputs; the feature columns follow one by one."""
+    """The rows that are used, with their outputs; feature columns follow one by one."""
 
     counts: RowCounts
     outputs: Floats
@@ -147,42 +151,55 @@ class Block:
     weights: Floats | None
     """(rows,)"""
     columns: Iterator[Floats]
-    """arrays of shape (rows,), one a feature of the slice, in order"""
-    categories: Iterator[Coded]
-    """one a column of categories, in order"""
+    """an array of shape (rows,) per feature of the slice, in order"""
+    categories: Iterator[CategoryCodes]
+    """one per categorical column, in order"""
     draws: Callable[[], NDArray[np.uint64]]
-    """(rows,) the draw of each row"""
+    """(rows,) the random draw of each row"""
     edges: NDArray[np.int64]
-    """where the rows of each row group begin, and the last one ends"""
+    """index of the first row of each row group, and the number of rows"""
 
 
-def sample_mask(layout: Layout, places: Sequence[RowRange]) -> Mask | None:
-    """Which rows are in the sample; None: all. Rows that their table has deleted never are."""
-    if layout.sample.everything and all(place.deleted is None for place in places):
+def sample_mask(layout: Layout, ranges: Sequence[RowRange]) -> Mask | None:
+    """Rows in the sample, without deleted ones; None if that is all rows."""
+    if not layout.sample.draws_rows and all(each.deleted is None for each in ranges):
         return None
     parts = []
-    for p in places:
-        part, live = layout.sample.mask(p.part, p.row_group, p.rows, p.start), p.live_mask()
-        parts.append(part if live is None else part & live)
+    for r in ranges:
+        drawn, live = layout.sample.mask(r.part, r.row_group, r.rows, r.start), r.live_mask()
+        parts.append(drawn if live is None else drawn & live)
     return np.concatenate(parts)
 
 
 def make_block(
     layout: Layout,
-    places: Sequence[RowRange],
-    keep: Mask | None,
+    ranges: Sequence[RowRange],
+    mask: Mask | None,
+    *,
     outputs: list[Floats],
     weights: Floats | None,
     columns: Iterator[Floats],
-    categories: Iterator[Coded],
+    categories: Iterator[CategoryCodes],
     draws: NDArray[np.uint64] | None = None,
 ) -> Block:
-    """Leave out the rows that do not count: outside the sample, without an output, without a weight.
+    """Drop the rows that are outside the sample or lack an output or a weight.
 
-    ``draws`` are those of the rows; by default they follow from the places.
+    Parameters
+    ----------
+    layout : Layout
+    ranges : sequence of RowRange
+        Where the rows come from.
+    mask : (rows,) bool, optional
+        Rows in the sample; None for all.
+    outputs : list of (rows,) arrays
+    weights : (rows,) array, optional
+    columns : iterator of (rows,) arrays
+    categories : iterator of CategoryCodes
+    draws : (rows,) array, optional
+        Random draws of the rows; computed from the ranges by default.
     """
-    rows = sum(place.rows for place in places)
-    sampled = np.ones(rows, dtype=bool) if keep is None else keep
+    rows = sum(each.rows for each in ranges)
+    sampled = np.ones(rows, dtype=bool) if mask is None else mask
     complete = sampled.copy()
     for y in outputs:
         complete &= np.isfinite(y)
@@ -190,37 +207,39 @@ def make_block(
     if weights is not None:
         negative = complete & (weights < 0)
         if negative.any():
-            ends = np.cumsum([place.rows for place in places])
-            where = places[int(np.searchsorted(ends, negative.argmax(), side="right"))].part
-            raise DataError(f"column '{layout.weight}' (weights) has negative values, for instance in {where}")
+            ends = np.cumsum([each.rows for each in ranges])
+            part = ranges[int(np.searchsorted(ends, negative.argmax(), side="right"))].part
+            raise DataError(
+                f"column '{layout.weight}' (weights) has negative values, for instance "
+                f"{weights[negative.argmax()]:g} in {part}; weights must be 0 or more"
+            )
         used = complete & np.isfinite(weights) & (weights > 0)
     counts = RowCounts(
-        read=rows - sum(int(np.count_nonzero(~live)) for p in places if (live := p.live_mask()) is not None),
+        read=rows - sum(int(np.count_nonzero(~live)) for each in ranges if (live := each.live_mask()) is not None),
         sampled=int(np.count_nonzero(sampled)),
         without_output=int(np.count_nonzero(sampled) - np.count_nonzero(complete)),
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
     )
 
-    edges = np.cumsum([0, *(place.rows for place in places)])
+    edges = np.cumsum([0, *(each.rows for each in ranges)])
     if counts.used < rows:
         edges = np.cumsum(np.concatenate(([0], used)))[edges]
 
-    def draws_used() -> NDArray[np.uint64]:
+    def used_draws() -> NDArray[np.uint64]:
         if draws is not None:
             return draws[used]
-        found = np.concatenate([layout.sample.draws(p.part, p.row_group, p.rows, p.start) for p in places])
-        return found[used]
+        return np.concatenate([layout.sample.draws(r.part, r.row_group, r.rows, r.start) for r in ranges])[used]
 
     if counts.used == rows:
         stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
-        return Block(counts, stacked, weights, columns, categories, draws_used, edges)
-    rows_used = np.flatnonzero(used)  # taking places is ten times as fast as a mask
+        return Block(counts, stacked, weights, columns, categories, used_draws, edges)
+    indices = np.flatnonzero(used)  # take() is ten times as fast with indices as with a mask
     return Block(
         counts,
-        np.reshape([y.take(rows_used) for y in outputs], (len(outputs), counts.used)),
-        None if weights is None else weights.take(rows_used),
-        (x.take(rows_used) for x in columns),
-        (Coded(coded.codes.take(rows_used), coded.values) for coded in categories),
-        draws_used,
+        np.reshape([y.take(indices) for y in outputs], (len(outputs), counts.used)),
+        None if weights is None else weights.take(indices),
+        (x.take(indices) for x in columns),
+        (CategoryCodes(each.codes.take(indices), each.values) for each in categories),
+        used_draws,
         edges,
     )

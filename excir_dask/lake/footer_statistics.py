@@ -1,4 +1,4 @@
-"""What the statistics in footers prove before any data are read: columns that never vary, row groups that differ."""
+"""What footer statistics prove about columns before any data are read."""
 
 from __future__ import annotations
 
@@ -18,97 +18,102 @@ T = TypeVar("T")
 
 _THREADS = 16
 
-_UNPROVEN = (0, 1)
-"""two values that no statistics proved to be one"""
+_NOT_PROVEN = (0, 1)
+"""two values, for columns that the statistics do not prove constant"""
 
 FAR = 3.0
-"""times the width of what a sample has of a column, beyond which a row group outside it is unlike it"""
+"""widths of the sample's range by which a row group outside the sample must exceed that range"""
 
 
 def constant_columns(lake: Any, snapshot: Snapshot | None, columns: Sequence[str]) -> list[str]:
-    """Those of some columns that are constant, or missing, in every row; a sample alone cannot tell.
+    """The columns that are constant or missing in all rows of the lake, not only in a sample.
 
     Parameters
     ----------
     lake : as the user gave it
     snapshot : Snapshot, optional
-        Of its files; None for a DataFrame, of which only one in memory can be looked through.
+        None for a DataFrame; only a pandas DataFrame can be checked.
     columns : names
+        Candidates.
     """
     if not columns:
         return []
     if snapshot is None:
         return [c for c in columns if is_pandas(lake) and c in lake.columns and lake[c].nunique(dropna=True) <= 1]
-    found = _of_files(snapshot, lambda file, metadata: _values(file, metadata, columns))
-    return [column for i, column in enumerate(columns) if len({v for file in found for v in file[i]}) <= 1]
+    files = _map_footers(snapshot, lambda file, metadata: _possible_values(file, metadata, columns))
+    return [column for i, column in enumerate(columns) if len({v for file in files for v in file[i]}) <= 1]
 
 
 def out_of_range_columns(snapshot: Snapshot, sample: Sample, columns: Sequence[str]) -> list[str]:
-    """Those of some columns of which row groups outside a sample reach far beyond all that are inside.
+    """The columns whose range outside a sample of row groups is far larger than inside.
 
-    A sample of row groups says nothing of those: not even its errors do.
+    Neither such a sample nor its standard errors say anything about those values.
     """
     if not sample.whole_row_groups or sample.fraction == 1.0 or not columns:
         return []
-    found = np.concatenate(_of_files(snapshot, lambda file, metadata: _ranges(metadata, columns)), axis=1)
+    ranges = np.concatenate(_map_footers(snapshot, lambda file, metadata: _ranges(metadata, columns)), axis=1)
     inside = np.concatenate(
         [
-            np.isin(np.arange(len(file.row_groups)), list(kept))
-            for file, kept in zip(snapshot.files, sample.row_groups(snapshot.files), strict=True)
+            np.isin(np.arange(len(file.row_groups)), list(chosen))
+            for file, chosen in zip(snapshot.files, sample.row_groups(snapshot.files), strict=True)
         ]
     )
-    return [column for column, ranges in zip(columns, found, strict=True) if _reaches_beyond(ranges, inside)]
+    return [column for column, each in zip(columns, ranges, strict=True) if _exceeds_range(each, inside)]
 
 
-def _of_files(snapshot: Snapshot, look: Callable[[LakeFile, pq.FileMetaData], T]) -> list[T]:
+def _map_footers(snapshot: Snapshot, function: Callable[[LakeFile, pq.FileMetaData], T]) -> list[T]:
     def of_file(file: LakeFile) -> T:
         with snapshot.location.filesystem.open_input_file(file.path) as source:
-            return look(file, pq.ParquetFile(source).metadata)
+            return function(file, pq.ParquetFile(source).metadata)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(of_file, snapshot.files))
 
 
-def _values(file: LakeFile, metadata: pq.FileMetaData, columns: Sequence[str]) -> list[set[Any]]:
-    """For each column, the values that a file's statistics leave possible: none, one, or more."""
-    keys, places = dict(file.keys), _places(metadata)
-    return [{keys[column]} if column in keys else _chunk_values(metadata, places.get(column)) for column in columns]
+def _possible_values(file: LakeFile, metadata: pq.FileMetaData, columns: Sequence[str]) -> list[set[Any]]:
+    """Per column, the values that the statistics leave possible: none, one, or more."""
+    constants, leaves = dict(file.constants), _leaves(metadata)
+    return [
+        {constants[column]} if column in constants else _chunk_values(metadata, leaves.get(column))
+        for column in columns
+    ]
 
 
-def _places(metadata: pq.FileMetaData) -> dict[str, int]:
+def _leaves(metadata: pq.FileMetaData) -> dict[str, int]:
     return {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
 
 
-def _chunk_values(metadata: pq.FileMetaData, place: int | None) -> set[Any]:
-    if place is None:
-        return set(_UNPROVEN)
-    found: set[Any] = set()
+def _chunk_values(metadata: pq.FileMetaData, leaf: int | None) -> set[Any]:
+    if leaf is None:
+        return set(_NOT_PROVEN)
+    values: set[Any] = set()
     for group in range(metadata.num_row_groups):
-        chunk = metadata.row_group(group).column(place)
+        chunk = metadata.row_group(group).column(leaf)
         statistics = chunk.statistics
         if statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values:
             continue
-        found |= {statistics.min, statistics.max} if statistics is not None and statistics.has_min_max else {*_UNPROVEN}
-    return found
+        has_range = statistics is not None and statistics.has_min_max
+        values |= {statistics.min, statistics.max} if has_range else {*_NOT_PROVEN}
+    return values
 
 
 def _ranges(metadata: pq.FileMetaData, columns: Sequence[str]) -> NDArray[np.float64]:
-    """(columns, row groups, 2) lowest and highest value; NaN where the footer does not say."""
-    places = _places(metadata)
-    found = np.full((len(columns), metadata.num_row_groups, 2), np.nan)
+    """(columns, row groups, 2) minimum and maximum; NaN if the footer has none."""
+    leaves = _leaves(metadata)
+    ranges = np.full((len(columns), metadata.num_row_groups, 2), np.nan)
     for i, column in enumerate(columns):
-        for group in range(metadata.num_row_groups if column in places else 0):
-            statistics = metadata.row_group(group).column(places[column]).statistics
+        for group in range(metadata.num_row_groups if column in leaves else 0):
+            statistics = metadata.row_group(group).column(leaves[column]).statistics
             if statistics is not None and statistics.has_min_max and isinstance(statistics.min, int | float):
-                found[i, group] = statistics.min, statistics.max
-    return found
+                ranges[i, group] = statistics.min, statistics.max
+    return ranges
 
 
-def _reaches_beyond(ranges: NDArray[np.float64], inside: NDArray[np.bool_]) -> bool:
+def _exceeds_range(ranges: NDArray[np.float64], inside: NDArray[np.bool_]) -> bool:
     known = ~np.isnan(ranges).any(axis=1)
-    mine, others = ranges[inside & known], ranges[~inside & known]
-    if not len(mine) or not len(others):
+    sampled, others = ranges[inside & known], ranges[~inside & known]
+    if not len(sampled) or not len(others):
         return False
-    low, high = mine[:, 0].min(), mine[:, 1].max()
-    reach = FAR * (high - low)
-    return bool(others[:, 0].min() < low - reach or others[:, 1].max() > high + reach)
+    low, high = sampled[:, 0].min(), sampled[:, 1].max()
+    margin = FAR * (high - low)
+    return bool(others[:, 0].min() < low - margin or others[:, 1].max() > high + margin)

@@ -1,4 +1,4 @@
-"""A pandas or dask DataFrame in place of a lake: the same plan, with partitions in place of files."""
+"""Plan a run on a pandas or dask DataFrame: partitions take the place of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from excir_dask.lake.select import Selection
 
 
 def is_pandas(lake: object) -> bool:
-    """Without importing pandas: an object of its type exists only if somebody else has."""
+    """Whether the lake is a pandas DataFrame. Does not import pandas: if nobody has, it cannot be one."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(lake, pandas.DataFrame)
 
@@ -31,7 +31,7 @@ def frame_columns(frame: Any) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name, dtype in frame.dtypes.items():
         if not isinstance(name, str):
-            raise UsageError(f"the frame's column {name!r} is not named by a string; rename it with str(name)")
+            raise UsageError(f"the frame's column {name!r} has a name that is not a string; rename it with str(name)")
         if name in columns:
             raise UsageError(f"the frame has two columns '{name}'; rename one of them")
         columns[name] = _column(name, dtype)
@@ -39,7 +39,7 @@ def frame_columns(frame: Any) -> dict[str, Column]:
 
 
 def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
-    """Slices of rows, and the piece of the frame that belongs to each."""
+    """Slices of rows, and the part of the frame for each."""
     width = max(len(selection.features), len(selection.model_columns))
     rows = max(budget // (8 * (width + fixed_columns(selection))), 1)
     starts = list(range(0, len(frame), rows))
@@ -47,18 +47,18 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
         Slice(min(rows, len(frame) - start), 0, len(selection.features), True, part="frame", first_row=start)
         for start in starts
     ]
-    plan = Plan(selection, budget, (tuple((piece,) for piece in slices),))
+    plan = Plan(selection, budget, (tuple((each,) for each in slices),))
     return plan, [frame.iloc[start : start + rows] for start in starts]
 
 
 def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
-    """One slice a partition, and the partition (delayed) that belongs to each."""
+    """One slice per partition, and the delayed partition for each."""
     wanted = dict.fromkeys([*selection.features, *selection.outputs, *selection.model_columns, *selection.categoricals])
     if selection.weight:
         wanted[selection.weight] = None
     partitions = frame[list(wanted)].to_delayed()
     slices = [Slice(0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
-    return Plan(selection, budget, (tuple((piece,) for piece in slices),)), list(partitions)
+    return Plan(selection, budget, (tuple((each,) for each in slices),)), list(partitions)
 
 
 def _column(name: str, dtype: Any) -> Column:
@@ -67,14 +67,16 @@ def _column(name: str, dtype: Any) -> Column:
         column = describe(name, kind)
         if column.elements is None:
             return column
-        reason = f"a vector ({kind}) in a DataFrame; save it as Parquet, or make a column of each element"
+        reason = (
+            f"a vector ({kind}), which DataFrames do not support; save it as Parquet, or make each element a column"
+        )
         return replace(column, elements=None, unusable=reason)
-    reason = f"of dtype {dtype}, not known as a number; use astype(float) if it holds numbers, else 0/1 columns"
+    reason = f"of dtype {dtype}, not a number; use astype(float) if it holds numbers, or encode it as 0/1 columns"
     return Column(name, (str(dtype),), reason)
 
 
 def _arrow_type(dtype: Any) -> pa.DataType | None:
-    """The type that the column would have in Parquet; None where that depends on its values."""
+    """The type that the column would have in Parquet; None if that depends on its values."""
     import pandas as pd
     import pandas.api.types as kinds
 

@@ -1,4 +1,4 @@
-"""Links of a local filesystem: a file that a lake reaches in several ways counts once, and loops are not followed."""
+"""Links in a local filesystem: a file with several paths counts once, and loops are not followed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pyarrow import fs
 
 Identity = tuple[int, int, int, int]
 
-_SHOWN = 5
-"""paths that a remark names"""
+_MAX_SHOWN = 5
+"""paths per remark"""
 
 
 def local_tree(root: str) -> tuple[list[str], list[str]]:
-    """Paths of all files below a folder, links followed, and of the links that were not because they lead in a loop.
+    """All files below a folder, with links followed, and the links that would loop.
 
-    Names that begin with ``_`` or ``.`` are passed over. pyarrow's own listing follows a loop forty times.
+    Names that start with ``_`` or ``.`` are ignored. pyarrow's own listing follows a loop forty times.
     """
     files: list[str] = []
     loops: list[str] = []
@@ -40,29 +40,29 @@ def local_tree(root: str) -> tuple[list[str], list[str]]:
 
 
 def local_glob(filesystem: fs.FileSystem, pattern: str) -> tuple[list[str], list[str]]:
-    """Paths that match a pattern, links followed, and the links that were not because they lead in a loop."""
+    """Paths that match a pattern, with links followed, and the links that would loop."""
     from fsspec.implementations.arrow import ArrowFSWrapper
 
     loops: set[str] = set()
 
-    class WithoutLoops(ArrowFSWrapper):  # type: ignore[misc]  # fsspec has no annotations
+    class LoopFree(ArrowFSWrapper):  # type: ignore[misc]  # fsspec has no annotations
         cachable = False
 
         def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
             entries = super().ls(path, detail=True, **options)
-            back = {
+            looping = {
                 entry["name"]
                 for entry in entries
                 if entry["type"] == "directory" and os.path.islink(entry["name"]) and is_loop(entry["name"])
             }
-            loops.update(back)
-            return [entry if detail else entry["name"] for entry in entries if entry["name"] not in back]
+            loops.update(looping)
+            return [entry if detail else entry["name"] for entry in entries if entry["name"] not in looping]
 
-    return sorted(WithoutLoops(filesystem).glob(pattern)), sorted(loops)
+    return sorted(LoopFree(filesystem).glob(pattern)), sorted(loops)
 
 
 def is_loop(link: str) -> bool:
-    """Whether a link leads to a folder that it lies in, however that was reached."""
+    """Whether a link points to a folder that contains it, possibly through other links."""
     target, folder = os.path.realpath(link), os.path.abspath(link)
     while (parent := os.path.dirname(folder)) != folder:
         folder = parent
@@ -71,10 +71,10 @@ def is_loop(link: str) -> bool:
     return False
 
 
-def each_once(infos: Sequence[fs.FileInfo], root: str) -> tuple[list[fs.FileInfo], list[str]]:
-    """Every file once, and the other paths of those that have several.
+def deduplicate(infos: Sequence[fs.FileInfo], root: str) -> tuple[list[fs.FileInfo], list[str]]:
+    """Each file once, and the paths that were left out.
 
-    The path without links stays if it is among them, because rows are sampled by their file's path; else the first one.
+    Of several paths the one without links is kept, because rows are sampled by the path of their file, or the first.
     """
     by_file: dict[Identity, list[fs.FileInfo]] = {}
     for info in infos:
@@ -85,25 +85,25 @@ def each_once(infos: Sequence[fs.FileInfo], root: str) -> tuple[list[fs.FileInfo
         relative = os.path.relpath(info.path, root or ".")
         return os.path.realpath(info.path) != os.path.join(home, relative), info.path
 
-    kept, repeated = [], []
-    for several in by_file.values():
-        first, *others = sorted(several, key=preference) if len(several) > 1 else several
-        kept.append(first)
+    unique, repeated = [], []
+    for same in by_file.values():
+        first, *others = sorted(same, key=preference) if len(same) > 1 else same
+        unique.append(first)
         repeated += [other.path for other in others]
-    return kept, sorted(repeated)
+    return unique, sorted(repeated)
 
 
 def same_files(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of paths that lead to the same file."""
-    met: dict[Identity, str] = {}
+    """Pairs of paths to the same file."""
+    seen: dict[Identity, str] = {}
     for path in paths:
-        first = met.setdefault(_identity(path), path)
+        first = seen.setdefault(_identity(path), path)
         if first != path:
             yield first, path
 
 
 def remarks(repeated: Sequence[str], loops: Sequence[str]) -> list[str]:
-    """What was left out, in sentences.
+    """Sentences that say what was left out.
 
     >>> remarks(["latest/a.parquet"], [])
     ['1 file was left out because it is a link to another file of the lake, which counts once: latest/a.parquet']
@@ -121,10 +121,10 @@ def remarks(repeated: Sequence[str], loops: Sequence[str]) -> list[str]:
 
 
 def _identity(path: str) -> Identity:
-    """Device and inode; with size and time, because some network filesystems give an inode twice."""
+    """Device and inode, and size and time because some network filesystems use an inode twice."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _some(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else "")
+    return ", ".join(paths[:_MAX_SHOWN]) + (f" and {len(paths) - _MAX_SHOWN:,} more" if len(paths) > _MAX_SHOWN else "")

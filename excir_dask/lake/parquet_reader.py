@@ -1,11 +1,8 @@
-"""Open Parquet files on a worker: checked to be the planned ones, kept open while a scan goes over their columns."""
+"""Read row groups of one open Parquet file as arrays."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,31 +14,25 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import LakeChangedError
-from excir_dask.lake.arrays import Coded, as_codes, as_float64, as_matrix, without_decimals
+from excir_dask.lake.arrays import CategoryCodes, as_codes, as_float64, as_matrix, decimals_to_float64
 from excir_dask.lake.plan import Fragment
-from excir_dask.lake.read_errors import naming
+from excir_dask.lake.read_errors import read_errors
 
 Floats = NDArray[np.float64]
 
-_BUFFER = 2**20
-"""bytes read from a local file at once"""
+BUFFER_BYTES = 2**20
+"""read buffer of a local file, per column"""
 
-_STREAM_BUFFER = 2**16
-"""the same where many columns are read side by side"""
+STREAM_BUFFER_BYTES = 2**16
+"""the same where many columns are decoded in parallel"""
 
 _SEARCH_ROWS = 2**16
-"""rows decoded at a time where a damaged column is looked for"""
-
-_IDLE_FILES = 16
-"""files kept open for the next slice"""
-
-_IDLE_CHUNKS = 50_000
-"""column chunks that the footers of those files may describe in all: some tens of megabytes"""
+"""rows per batch while searching for the column with a damaged page"""
 
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A Parquet file that is open, with what is worked out once for all its reads."""
+    """An open Parquet file and what its reads share."""
 
     parquet: pq.ParquetFile
 
@@ -51,139 +42,108 @@ class OpenFile:
 
         Listing all paths takes as long as reading a small column, and a wide file is read a few columns at a time.
         """
-        found: dict[str, list[int]] = {}
+        leaves: dict[str, list[int]] = {}
         for index, path in enumerate(self.parquet.reader.column_paths):
-            found.setdefault(path[0], []).append(index)
-        return found
+            leaves.setdefault(path[0], []).append(index)
+        return leaves
 
     @property
     def chunks(self) -> int:
-        return _chunks(self.parquet.metadata)
+        """Column chunks in the footer."""
+        return count_chunks(self.parquet.metadata)
 
     def close(self) -> None:
         self.parquet.close(force=True)
 
 
-class OpenFiles:
-    """Files that one slice has read and the next may want.
-
-    Opening a file of 10,000 columns takes 0.1 s, and a wide lake has many slices for each of its files. A file is lent
-    to one thread at a time. The store goes where the layout goes and starts empty there: it lives as long as a scan.
+def open_file(
+    fragment: Fragment,
+    filesystem: fs.FileSystem,
+    categoricals: Sequence[str] = (),
+    footer: pq.FileMetaData | None = None,
+    buffer: int = BUFFER_BYTES,
+) -> OpenFile:
+    """Open a fragment's file, after checking that it is the file that was planned.
 
     Parameters
     ----------
-    vectors : mapping
-        Features that are an element of a vector column -> that column, which element.
+    fragment : Fragment
+    filesystem : FileSystem
     categoricals : sequence of str
-        Columns that are decoded to codes, without making a string of every value.
+        Columns to decode as dictionaries.
+    footer : FileMetaData, optional
+        From an earlier read, so that it is not fetched again.
+    buffer : int
+        Bytes of the read buffer of a local file.
     """
+    local = isinstance(filesystem, fs.LocalFileSystem)
+    source = filesystem.open_input_file(fragment.path)
+    try:
+        size = source.size()
+        if size != fragment.size:
+            raise LakeChangedError(
+                f"{fragment.relative} had {fragment.size} bytes when the run was planned and has {size} now; run again"
+            )
+        stored = dict(fragment.stored_names)
+        constants = dict(fragment.constants)
+        # a small buffer holds one page of a column; object stores need whole chunks in few requests
+        file = pq.ParquetFile(
+            source,
+            metadata=footer,
+            pre_buffer=not local,
+            buffer_size=buffer if local else 0,
+            read_dictionary=[stored.get(name, name) for name in categoricals if name not in constants],
+            page_checksum_verification=fragment.verify,
+        )
+    except BaseException:
+        source.close()
+        raise
+    return OpenFile(file)
 
-    def __init__(self, vectors: Mapping[str, tuple[str, int]] | None = None, categoricals: Sequence[str] = ()) -> None:
-        self._vectors = dict(vectors or {})
-        self._categoricals = list(categoricals)
-        self._lock = threading.Lock()
-        self._meter = threading.local()
-        self._idle: OrderedDict[int, tuple[str, OpenFile]] = OrderedDict()
-        self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
 
-    def __reduce__(self) -> tuple[type[OpenFiles], tuple[dict[str, tuple[str, int]], list[str]]]:
-        return OpenFiles, (self._vectors, self._categoricals)
+def check_row_groups(fragment: Fragment, metadata: pq.FileMetaData) -> None:
+    """Raise if the file's row groups are not the planned ones."""
+    for group, rows in zip(fragment.row_groups, fragment.rows, strict=True):
+        if group >= metadata.num_row_groups or metadata.row_group(group).num_rows != rows:
+            raise LakeChangedError(f"the row groups of {fragment.relative} changed during the run; run again")
 
-    @contextmanager
-    def stream(self, fragment: Fragment, filesystem: fs.FileSystem) -> Iterator[FragmentReader]:
-        """A reader of a fragment for batches of many columns: with small buffers, and not kept open."""
-        with naming(fragment):
-            file = _open(fragment, filesystem, self._categoricals, None, _STREAM_BUFFER)
-        try:
-            _check_row_groups(fragment, file.parquet.metadata)
-            yield FragmentReader(fragment, file, self._vectors, self._count)
-        finally:
-            file.close()
 
-    def vector_of(self, feature: str) -> str | None:
-        """The vector column that a feature is an element of; None for a column of its own."""
-        return self._vectors[feature][0] if feature in self._vectors else None
-
-    @contextmanager
-    def borrow(self, fragment: Fragment, filesystem: fs.FileSystem) -> Iterator[FragmentReader]:
-        """A reader of a fragment. After an error its file is closed, not kept.
-
-        Only local files are kept: one of an object store holds the chunks that it fetched last until it is closed,
-        62 MB for 4 million rows of two columns. Of those the footer is kept, which is 64 kB or more to fetch.
-        """
-        with naming(fragment):
-            footer = self._footers.get(fragment.path)
-            file = self._take(fragment.path) or _open(fragment, filesystem, self._categoricals, footer)
-        try:
-            _check_row_groups(fragment, file.parquet.metadata)
-            yield FragmentReader(fragment, file, self._vectors, self._count)
-        except BaseException:
-            file.close()
-            raise
-        if isinstance(filesystem, fs.LocalFileSystem):
-            self._give_back(fragment.path, file)
-        else:
-            self._keep_footer(fragment.path, file.parquet.metadata)
-            file.close()
-
-    @property
-    def bytes_read(self) -> int:
-        """Compressed bytes of the column chunks that this thread has read."""
-        return getattr(self._meter, "bytes", 0)
-
-    def _count(self, size: int) -> None:
-        self._meter.bytes = self.bytes_read + size
-
-    def close(self) -> None:
-        """Close what nobody has borrowed."""
-        with self._lock:
-            self._footers.clear()
-            while self._idle:
-                self._idle.popitem()[1][1].close()
-
-    def _take(self, path: str) -> OpenFile | None:
-        with self._lock:
-            for number, (name, _) in self._idle.items():
-                if name == path:
-                    return self._idle.pop(number)[1]
-        return None
-
-    def _give_back(self, path: str, file: OpenFile) -> None:
-        with self._lock:
-            self._idle[id(file)] = (path, file)
-            while len(self._idle) > _IDLE_FILES or sum(f.chunks for _, f in self._idle.values()) > _IDLE_CHUNKS:
-                _, (_, oldest) = self._idle.popitem(last=False)
-                oldest.close()
-
-    def _keep_footer(self, path: str, footer: pq.FileMetaData) -> None:
-        with self._lock:
-            self._footers[path] = footer
-            self._footers.move_to_end(path)
-            while sum(map(_chunks, self._footers.values())) > _IDLE_CHUNKS:
-                self._footers.popitem(last=False)
+def count_chunks(metadata: pq.FileMetaData) -> int:
+    return int(metadata.num_columns * metadata.num_row_groups)
 
 
 class FragmentReader:
-    """Some row groups of an open file, as arrays."""
+    """Reads the columns of a fragment from an open file.
+
+    Parameters
+    ----------
+    fragment : Fragment
+    file : OpenFile
+    vectors : mapping
+        Features that are an element of a vector column -> that column and the element's index.
+    count_bytes : callable
+        Called with the compressed bytes of each read.
+    """
 
     def __init__(
         self,
         fragment: Fragment,
         file: OpenFile,
         vectors: Mapping[str, tuple[str, int]],
-        count: Callable[[int], None],
+        count_bytes: Callable[[int], None],
     ):
         self.fragment = fragment
         self.file = file.parquet
-        self.leaves = file.leaves
-        self.vectors = vectors
-        self.count = count
-        self.keys = dict(fragment.keys)
-        self.stored = dict(fragment.names)
         self.rows = sum(fragment.rows)
+        self._leaves = file.leaves
+        self._vectors = vectors
+        self._count_bytes = count_bytes
+        self._constants = dict(fragment.constants)
+        self._stored = dict(fragment.stored_names)
+        self._names = {stored: name for name, stored in fragment.stored_names}
 
     def live_mask(self) -> NDArray[np.bool_] | None:
-        """Which rows count: those that no table has deleted; None for all."""
+        """Rows that the table has not deleted; None if all are live."""
         if not self.fragment.deleted:
             return None
         parts = zip(self.fragment.deleted, self.fragment.rows, strict=True)
@@ -194,13 +154,13 @@ class FragmentReader:
         return self._arrays(names, self._table(names), self.rows)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column as it is stored, for what is not a number."""
+        """One column in the type it is stored in."""
         table = self._table([name])
-        return pa.chunked_array([pa.repeat(self.keys[name], self.rows)]) if table is None else table.column(name)
+        return pa.chunked_array([pa.repeat(self._constants[name], self.rows)]) if table is None else table.column(name)
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
-        """The same for some rows at a time, after how many they are."""
-        if not self._inside(names):  # folder names alone
+        """Like :meth:`read`, in batches of rows: the number of rows and their arrays."""
+        if not self._file_columns(names):
             for start in range(0, self.rows, rows):
                 count = min(rows, self.rows - start)
                 yield count, self._arrays(names, None, count)
@@ -208,138 +168,98 @@ class FragmentReader:
         for table in self._tables(names, rows):
             yield table.num_rows, self._arrays(names, table, table.num_rows)
 
-    def codes(self, name: str) -> Coded:
-        """A column of categories."""
+    def codes(self, name: str) -> CategoryCodes:
+        """A categorical column."""
         table = self._table([name])
-        if table is None:
-            key = self.keys[name]
-            if key is None or key != key:
-                return Coded(np.full(self.rows, -1, dtype=np.int32), ())
-            text = str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
-            code, values = 0, (text,)
-            return Coded(np.full(self.rows, code, dtype=np.int32), values)
-        return as_codes(table.column(name))
+        return self._constant_codes(name) if table is None else as_codes(table.column(name))
 
-    def code_batches(self, name: str, rows: int) -> Iterator[Coded]:
-        """The same for some rows at a time."""
-        if name in self.keys:
-            whole = self.codes(name)
+    def code_batches(self, name: str, rows: int) -> Iterator[CategoryCodes]:
+        """Like :meth:`codes`, in batches of rows."""
+        if name in self._constants:
+            whole = self._constant_codes(name)
             for start in range(0, self.rows, rows):
-                yield Coded(whole.codes[start : start + rows], whole.values)
+                yield CategoryCodes(whole.codes[start : start + rows], whole.values)
         else:
             for table in self._tables([name], rows):
                 yield as_codes(table.column(name))
 
     def frames(self, names: Sequence[str], rows: int) -> Iterator[Any]:
-        """pandas DataFrames of some rows at a time, of the types that the files have."""
+        """pandas DataFrames in batches of rows, with the types that the file has."""
         import pandas as pd
 
+        plain = [name for name in names if name not in self._vectors and name not in self._constants]
+        elements = [name for name in names if name in self._vectors]
         for table in self._tables(names, rows):
-            plain = [name for name in names if name not in self.vectors and name not in self.keys]
-            found = dict(without_decimals(table.select(plain)).to_pandas().items())
-            elements = [name for name in names if name in self.vectors]
-            found |= dict(zip(elements, self._arrays(elements, table, table.num_rows), strict=True))
-            found |= {name: np.full(table.num_rows, self.keys[name]) for name in names if name in self.keys}
-            yield pd.DataFrame({name: found[name] for name in names}, copy=False)
+            columns = dict(decimals_to_float64(table.select(plain)).to_pandas().items())
+            columns |= dict(zip(elements, self._arrays(elements, table, table.num_rows), strict=True))
+            columns |= {
+                name: np.full(table.num_rows, self._constants[name]) for name in names if name in self._constants
+            }
+            yield pd.DataFrame({name: columns[name] for name in names}, copy=False)
 
-    def _inside(self, names: Sequence[str]) -> list[str]:
-        """Columns of the file that hold the names asked for."""
-        return list(dict.fromkeys(self.vectors[n][0] if n in self.vectors else n for n in names if n not in self.keys))
+    def _file_columns(self, names: Sequence[str]) -> list[str]:
+        """The columns of the file behind some names, as the file names them."""
+        origins = (self._vectors[n][0] if n in self._vectors else n for n in names if n not in self._constants)
+        return [self._stored.get(name, name) for name in dict.fromkeys(origins)]
 
-    def _meter(self, columns: Sequence[str]) -> None:
+    def _count(self, columns: Sequence[str]) -> None:
         """Count the chunks of some columns as read."""
-        leaves = [index for column in columns for index in self.leaves.get(column, ())]
+        leaves = [index for column in columns for index in self._leaves.get(column, ())]
         groups = [self.file.metadata.row_group(number) for number in self.fragment.row_groups]
-        self.count(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
+        self._count_bytes(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
 
     def _table(self, names: Sequence[str]) -> pa.Table | None:
-        inside = self._inside(names)
-        if not inside:
+        """The columns behind some names; None if they are all constants."""
+        columns = self._file_columns(names)
+        if not columns:
             return None
-        stored = [self.stored.get(name, name) for name in inside]
-        self._meter(stored)
-        with naming(self.fragment, lambda: self._damaged(stored)):
-            table = self.file.read_row_groups(list(self.fragment.row_groups), columns=stored, use_threads=False)
+        self._count(columns)
+        with read_errors(self.fragment, lambda: self._damaged(columns)):
+            table = self.file.read_row_groups(list(self.fragment.row_groups), columns=columns, use_threads=False)
         return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-        groups, inside = list(self.fragment.row_groups), [self.stored.get(name, name) for name in self._inside(names)]
-        self._meter(inside)
-        with naming(self.fragment, lambda: self._damaged(inside)):
-            for batch in self.file.iter_batches(rows, row_groups=groups, columns=inside, use_threads=False):
+        groups, columns = list(self.fragment.row_groups), self._file_columns(names)
+        self._count(columns)
+        with read_errors(self.fragment, lambda: self._damaged(columns)):
+            for batch in self.file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                 yield self._renamed(pa.Table.from_batches([batch]))
 
     def _damaged(self, columns: Sequence[str]) -> str:
-        """Which of some columns has a page without its checksum: several are read at once, and pyarrow does not say."""
-        names, groups = {stored: name for name, stored in self.stored.items()}, list(self.fragment.row_groups)
+        """The column with a checksum mismatch: pyarrow reads several at once and does not say which one it was."""
+        groups = list(self.fragment.row_groups)
         for column in columns:
             try:
                 for _ in self.file.iter_batches(_SEARCH_ROWS, row_groups=groups, columns=[column], use_threads=False):
                     pass
             except OSError:
-                return f"column '{names.get(column, column)}'"
-        return "columns " + ", ".join(names.get(column, column) for column in columns)
+                return f"column '{self._names.get(column, column)}'"
+        return "columns " + ", ".join(self._names.get(column, column) for column in columns)
 
     def _renamed(self, table: pa.Table) -> pa.Table:
-        """With the columns' names in the lake, where the file has others."""
-        if not self.stored:
+        """The table with the lake's names in place of the file's."""
+        if not self._names:
             return table
-        names = {stored: name for name, stored in self.stored.items()}
-        return table.rename_columns([names.get(name, name) for name in table.column_names])
+        return table.rename_columns([self._names.get(name, name) for name in table.column_names])
 
     def _arrays(self, names: Sequence[str], table: pa.Table | None, rows: int) -> list[Floats]:
-        found = []
-        vectors: dict[str, Floats] = {}
+        arrays = []
+        matrices: dict[str, Floats] = {}
         for name in names:
-            if name in self.keys or table is None:
-                found.append(np.full(rows, self.keys[name], dtype=np.float64))
-            elif name in self.vectors:
-                column, element = self.vectors[name]
-                if column not in vectors:
-                    vectors[column] = as_matrix(table.column(column))
-                found.append(vectors[column][element])
+            if name in self._constants or table is None:
+                arrays.append(np.full(rows, self._constants[name], dtype=np.float64))
+            elif name in self._vectors:
+                column, element = self._vectors[name]
+                if column not in matrices:
+                    matrices[column] = as_matrix(table.column(column))
+                arrays.append(matrices[column][element])
             else:
-                found.append(as_float64(table.column(name)))
-        return found
+                arrays.append(as_float64(table.column(name)))
+        return arrays
 
-
-def _open(
-    fragment: Fragment,
-    filesystem: fs.FileSystem,
-    categoricals: Sequence[str],
-    footer: pq.FileMetaData | None,
-    buffer: int = _BUFFER,
-) -> OpenFile:
-    local = isinstance(filesystem, fs.LocalFileSystem)
-    source = filesystem.open_input_file(fragment.path)
-    try:
-        size = source.size()
-        if size != fragment.size:
-            raise LakeChangedError(
-                f"{fragment.relative} had {fragment.size} bytes when the run was planned and has {size} now; run again"
-            )
-        keys, stored = dict(fragment.keys), dict(fragment.names)
-        inside = [stored.get(name, name) for name in categoricals if name not in keys]
-        # a small read buffer holds one page of a column; object stores need whole chunks in few requests
-        file = pq.ParquetFile(
-            source,
-            metadata=footer,
-            pre_buffer=not local,
-            buffer_size=buffer if local else 0,
-            read_dictionary=inside,
-            page_checksum_verification=fragment.verify,
-        )
-    except BaseException:
-        source.close()
-        raise
-    return OpenFile(file)
-
-
-def _check_row_groups(fragment: Fragment, metadata: pq.FileMetaData) -> None:
-    for group, rows in zip(fragment.row_groups, fragment.rows, strict=True):
-        if group >= metadata.num_row_groups or metadata.row_group(group).num_rows != rows:
-            raise LakeChangedError(f"{fragment.relative} has other row groups than when the run was planned; run again")
-
-
-def _chunks(metadata: pq.FileMetaData) -> int:
-    return int(metadata.num_columns * metadata.num_row_groups)
+    def _constant_codes(self, name: str) -> CategoryCodes:
+        value = self._constants[name]
+        if value is None or value != value:
+            return CategoryCodes(np.full(self.rows, -1, dtype=np.int32), ())
+        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        return CategoryCodes(np.zeros(self.rows, dtype=np.int32), (text,))

@@ -1,4 +1,4 @@
-"""What an error of a worker that reads a file says: the file, and whether trying again may help."""
+"""Errors of reading a data file: they name the file and say whether another try may help."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from excir_dask.lake import checksums
 from excir_dask.lake.plan import Fragment
 
 _DAMAGED = re.compile("page header|deserializ|thrift|corrupt|decompress|codec failed|unexpected end of stream", re.I)
-"""what pyarrow says of bytes that came whole and are not Parquet"""
+"""pyarrow's messages for bytes that arrived complete but are not Parquet"""
 
 
 @contextmanager
-def naming(fragment: Fragment, damaged: Callable[[], str] | None = None) -> Iterator[None]:
-    """Errors name the file and tell what may pass (the network) from what will not (a file that is gone).
+def read_errors(fragment: Fragment, damaged_columns: Callable[[], str] | None = None) -> Iterator[None]:
+    """Translate errors of pyarrow and the filesystem.
 
-    ``damaged`` says which columns have a page without its checksum.
+    A ReadError is transient, such as a broken connection. A LakeChangedError or DataError will not go away.
+    ``damaged_columns`` names the columns with a checksum mismatch; it is called only after one.
     """
     try:
         yield
@@ -30,9 +31,10 @@ def naming(fragment: Fragment, damaged: Callable[[], str] | None = None) -> Iter
     except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
         raise DataError(f"{fragment.relative} cannot be read: {error}") from error
     except OSError as error:
-        if checksums.failed(error):
-            raise checksums.mismatch(fragment.relative, damaged() if damaged else "a column") from error
+        if checksums.is_mismatch(error):
+            columns = damaged_columns() if damaged_columns else "a column"
+            raise checksums.mismatch_error(fragment.relative, columns) from error
         if error.errno is None and _DAMAGED.search(str(error)):
             reason = " ".join(str(error).split())
-            raise DataError(f"{fragment.relative} is damaged: {reason}; write it again, or leave it out") from error
+            raise DataError(f"{fragment.relative} is damaged: {reason}; rewrite the file or exclude it") from error
         raise ReadError(f"{fragment.relative} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Trying again what may pass: a broken connection, a store that is busy for a moment."""
+"""Retries after transient errors: a broken connection, a store that is busy for a moment."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TypeVar
 from excir_dask.errors import ReadError
 
 ATTEMPTS = 4
-"""times that something is read before its error counts"""
+"""tries before a ReadError is raised"""
 
 _PAUSES = (0.2, 1.0, 5.0)
-"""seconds between the tries"""
+"""seconds between tries"""
 
 T = TypeVar("T")
 
 
 def with_retries(action: Callable[[], T]) -> T:
-    """What ``action`` returns; a ReadError is tried again and in the end says how often it was tried."""
+    """Call ``action`` again after a ReadError; the last error says how many tries there were."""
     for pause in _PAUSES:
         try:
             return action()

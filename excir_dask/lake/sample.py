@@ -1,8 +1,8 @@
-"""Nested fractions: which rows, or which row groups, a run keeps.
+"""Nested samples: which rows, or which row groups, a run uses.
 
-A row's draw depends only on the seed, its file's path below the lake's root, its row group and its place there; a row
-group's place in line on the seed, the paths and the numbers of rows. Slicing, workers, retries and resumed runs cannot
-change it, and what is kept at 0.2 is among what is kept at 0.4.
+The draw of a row depends only on the seed, the path of its file below the lake's root, its row group and its index
+there. The order of row groups depends only on the seed, the paths and the numbers of rows. So slicing, workers, retries
+and resumed runs cannot change a sample, and the sample at 0.2 is part of the one at 0.4.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from excir_dask.errors import UsageError, nearest
 if TYPE_CHECKING:
     from excir_dask.lake.snapshot import LakeFile
 
-_PER_COUNT = 4
-"""draws that Philox makes from one value of its counter"""
+_DRAWS_PER_COUNT = 4
+"""draws that Philox makes per value of its counter"""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Sample:
     by: str = "rows"
     """one of SAMPLINGS"""
     above: float = 0.0
-    """share whose rows, or row groups, are left out again: what a smaller sample has is not drawn a second time"""
+    """leave out the sample of this fraction, so that only the rows that it lacks are read"""
     stream: str = ""
-    """draws of another stream are independent of these: a validation set, for instance"""
+    """draws of different streams are independent, for instance those of a validation set"""
 
     def __post_init__(self) -> None:
         if self.by not in SAMPLINGS:
@@ -45,102 +45,105 @@ class Sample:
 
     @property
     def whole_row_groups(self) -> bool:
-        """whole row groups are drawn"""
+        """Row groups are drawn, not rows."""
         return SAMPLINGS[self.by].whole_row_groups
 
     @property
     def all_rows(self) -> bool:
-        """it leaves out nothing of the lake"""
+        """The sample is the whole lake."""
         return self.fraction == 1.0 and not self.above
 
     @property
-    def everything(self) -> bool:
-        """every row of what is read counts"""
-        return self.all_rows or self.whole_row_groups
+    def draws_rows(self) -> bool:
+        """Rows are drawn one by one; otherwise the sample has every row that is read."""
+        return not self.all_rows and not self.whole_row_groups
 
     def row_groups(self, files: Sequence[LakeFile]) -> list[frozenset[int]]:
-        """For each file, the row groups that are read."""
+        """Row groups to read, per file."""
         return _all_row_groups(self, files) if self.all_rows else SAMPLINGS[self.by].row_groups(self, files)
 
     def mask(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.bool_]:
-        """Which of the rows ``start`` to ``start + rows`` of a row group are kept.
+        """Which of the rows ``start`` to ``start + rows`` of a row group are in the sample.
 
         >>> small, large = Sample(0.2).mask("a", 0, 1000), Sample(0.4).mask("a", 0, 1000)
         >>> bool(np.all(large[small])), bool(np.all(large[10:] == Sample(0.4).mask("a", 0, 990, start=10)))
         (True, True)
         """
-        if self.everything:
-            return np.ones(rows, dtype=bool)
-        return self.chosen(self.draws(part, row_group, rows, start))
+        return self.mask_of(self.draws(part, row_group, rows, start)) if self.draws_rows else np.ones(rows, dtype=bool)
 
-    def chosen(self, draws: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which rows are kept, from their draws."""
-        kept = np.ones(draws.size, dtype=bool) if self.fraction == 1.0 else draws < _share(self.fraction)
-        return kept & (draws >= _share(self.above)) if self.above else kept
+    def mask_of(self, draws: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which rows are in the sample, given their draws."""
+        mask = np.ones(draws.size, dtype=bool) if self.fraction == 1.0 else draws < _threshold(self.fraction)
+        return mask & (draws >= _threshold(self.above)) if self.above else mask
 
     def draws(self, part: str, row_group: int, rows: int, start: int = 0) -> NDArray[np.uint64]:
-        """The draws of those rows, uniform over all 64-bit numbers: a row is kept if its draw is small enough."""
+        """The draws of those rows, uniform over 64-bit integers. Rows with small draws are in the sample."""
         text = f"{self.seed}\0{part}\0{row_group}" + (f"\0{self.stream}" if self.stream else "")
         key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
-        skip = start % _PER_COUNT
-        return np.random.Philox(key=key, counter=start // _PER_COUNT).random_raw(rows + skip)[skip:]
+        skip = start % _DRAWS_PER_COUNT
+        return np.random.Philox(key=key, counter=start // _DRAWS_PER_COUNT).random_raw(rows + skip)[skip:]
 
 
-def _share(fraction: float) -> np.uint64:
+def _threshold(fraction: float) -> np.uint64:
     return np.uint64(min(int(fraction * 2.0**64), 2**64 - 1))
 
 
 def _all_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozenset[int]]:
-    """Those that have rows."""
-    return [frozenset(g for g, rows in enumerate(file.live_rows) if rows) for file in files]
+    """All row groups that have rows."""
+    return [frozenset(_live_row_groups(file)) for file in files]
 
 
 def _spread_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozenset[int]]:
-    """The beginning of a line of row groups.
+    """Row groups spread over the lake.
 
-    Row groups stand in a line in which those of every folder, and in a folder those of every file, come as evenly
-    as they can; the sample is the beginning of the line. So it is spread over the lake, and nested.
+    All row groups are put in an order in which every folder, and every file in its folder, recurs as evenly as
+    possible. The sample is the start of that order, so samples are nested.
     """
     folders: dict[str, list[int]] = {}
     for number, file in enumerate(files):
         folders.setdefault(file.relative.rpartition("/")[0], []).append(number)
-    line: list[tuple[float, str, int, int]] = []
+    order: list[tuple[float, str, int, int]] = []
     for folder, numbers in folders.items():
-        turns: list[tuple[float, str, int, int]] = []
+        in_folder: list[tuple[float, str, int, int]] = []
         for number in numbers:
-            filled = [g for g, rows in enumerate(files[number].live_rows) if rows]
-            mixed = sorted(filled, key=lambda g: _draw(sample.seed, files[number].relative, str(g)))
-            start = _draw(sample.seed, files[number].relative)
-            turns += [((i + start) / len(mixed), files[number].relative, number, g) for i, g in enumerate(mixed)]
-        turns.sort()
-        start = _draw(sample.seed, folder, "folder")
-        line += [((i + start) / len(turns), *turn[1:]) for i, turn in enumerate(turns)]
-    line.sort()
-    kept: list[set[int]] = [set() for _ in files]
-    # their number decides, not their rows: else large ones would be drawn less often than their share
-    first, last = (max(round(share * len(line)), 1) if share else 0 for share in (sample.above, sample.fraction))
-    for _, _, number, group in line[first:last]:
-        kept[number].add(group)
-    return [frozenset(groups) for groups in kept]
+            path = files[number].relative
+            shuffled = sorted(_live_row_groups(files[number]), key=lambda g: _uniform(sample.seed, path, str(g)))
+            offset = _uniform(sample.seed, path)
+            in_folder += [((i + offset) / len(shuffled), path, number, g) for i, g in enumerate(shuffled)]
+        in_folder.sort()
+        offset = _uniform(sample.seed, folder, "folder")
+        order += [((i + offset) / len(in_folder), *each[1:]) for i, each in enumerate(in_folder)]
+    order.sort()
+    chosen: list[set[int]] = [set() for _ in files]
+    # a share of the row groups, not of the rows: otherwise large row groups would be drawn too rarely
+    first, last = (max(round(share * len(order)), 1) if share else 0 for share in (sample.above, sample.fraction))
+    for _, _, number, group in order[first:last]:
+        chosen[number].add(group)
+    return [frozenset(groups) for groups in chosen]
 
 
-def _draw(seed: int, *of: str) -> float:
-    """A number from 0 to 1 that depends on the seed and some texts alone."""
-    text = "\0".join([str(seed), "row-groups", *of]).encode()
+def _live_row_groups(file: LakeFile) -> list[int]:
+    return [group for group, rows in enumerate(file.live_rows) if rows]
+
+
+def _uniform(seed: int, *texts: str) -> float:
+    """A number from 0 to 1 that depends only on the seed and the texts."""
+    text = "\0".join([str(seed), "row-groups", *texts]).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") / 2.0**64
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a sample is drawn from. A new scheme is a new entry of ``SAMPLINGS``."""
+    """A sampling scheme."""
 
     row_groups: Callable[[Sample, Sequence[LakeFile]], list[frozenset[int]]]
-    """for each file, the row groups that are read"""
+    """row groups to read, per file"""
     whole_row_groups: bool
-    """all rows of those count, and the others are not read at all; else each row is drawn"""
+    """the sample has all rows of those row groups; otherwise each row is drawn"""
 
 
 SAMPLINGS: dict[str, Sampling] = {
     "rows": Sampling(_all_row_groups, whole_row_groups=False),
     "row-groups": Sampling(_spread_row_groups, whole_row_groups=True),
 }
+"""a new scheme is a new entry"""

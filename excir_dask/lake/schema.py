@@ -1,6 +1,6 @@
-"""The schema contract: every file is checked against every other before any data are read.
+"""The schema contract: the schemas of all files are compared before any data are read.
 
-Files must agree on what a column is: a number (anything that becomes a float64), a vector of numbers of a fixed length,
+Files must agree on what a column is: a number (any type that converts to float64), a vector of a fixed number of them,
 or categories.
 """
 
@@ -20,49 +20,49 @@ _BINARY = (pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size
 
 @dataclass(frozen=True)
 class Column:
-    """One column over all files."""
+    """A column of the lake."""
 
     name: str
     types: tuple[str, ...]
-    """the different types it has, in the order of the files"""
+    """its distinct types, in the order of the files"""
     unusable: str | None
-    """why it is not a number, with what to do about it; None for numbers"""
+    """why it is not a number, and what to do about it; None for numbers"""
     conflicts: tuple[str, ...] = ()
-    """what keeps the files from being read as one, a sentence each, naming file and column"""
+    """sentences that say how files disagree, with file and column"""
     key: bool = False
-    """it is a Hive partition key, not a column inside the files"""
+    """a partition key, which is not inside the files"""
     elements: int | None = None
-    """numbers in each row of a vector column; None for other columns"""
+    """length of a vector; None for other columns"""
     text: bool = False
-    """it holds categories: strings, or a dictionary"""
+    """holds categories: strings, or a dictionary"""
     encrypted: bool = False
-    """in one file or more, which makes it unusable"""
+    """in at least one file, which makes it unusable"""
 
 
 def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
-    """Every column of the lake, in the order of the first file that has it, partition keys last."""
+    """All columns of the lake, in the order of the first file that has each, with partition keys last."""
     first_file = {schema: _first(snapshot, schema) for schema in range(len(snapshot.schemas))}
-    met: dict[str, dict[int, list[pa.DataType]]] = {}
+    types: dict[str, dict[int, list[pa.DataType]]] = {}
     for number, schema in enumerate(snapshot.schemas):
         for part in schema:
-            met.setdefault(part.name, {}).setdefault(number, []).append(part.type)
-    found = {name: _column(name, by_schema, first_file) for name, by_schema in met.items()}
+            types.setdefault(part.name, {}).setdefault(number, []).append(part.type)
+    columns = {name: _column(name, by_schema, first_file) for name, by_schema in types.items()}
     for name, kind in snapshot.key_types.items():
         both = tuple(
-            f"column '{name}' is inside {first_file[number].relative} and also a folder name '{name}=...'; "
-            "drop one of the two"
-            for number in met.get(name, ())
+            f"column '{name}' is in {first_file[number].relative} and also in the names of folders ('{name}=...'); "
+            "drop one of them"
+            for number in types.get(name, ())
         )
-        found[name] = replace(describe(name, kind), conflicts=both, key=True)
-    for name, files in _encrypted(snapshot).items():
+        columns[name] = replace(describe(name, kind), conflicts=both, key=True)
+    for name, files in _encrypted_columns(snapshot).items():
         others = f" and {len(files) - 1:,} more file{'s' if len(files) > 2 else ''}" if len(files) > 1 else ""
-        reason = f"encrypted in {files[0]}{others}; write a copy that is not, or leave the column out"
-        found[name] = replace(found[name], unusable=reason, elements=None, text=False, encrypted=True)
-    return found
+        reason = f"encrypted in {files[0]}{others}; write a copy without encryption, or leave the column out"
+        columns[name] = replace(columns[name], unusable=reason, elements=None, text=False, encrypted=True)
+    return columns
 
 
-def _encrypted(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Encrypted columns -> the files that have them so."""
+def _encrypted_columns(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Encrypted columns -> files in which they are."""
     found: dict[str, list[str]] = {}
     for file in snapshot.files:
         for name in file.encrypted:
@@ -71,7 +71,7 @@ def _encrypted(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 def describe(name: str, kind: pa.DataType) -> Column:
-    """A column of one type, as in a frame."""
+    """A column that has one type everywhere."""
     return Column(name, (str(kind),), _not_a_number(kind), elements=_elements(kind), text=_is_text(kind))
 
 
@@ -83,19 +83,19 @@ def _column(name: str, by_schema: Mapping[int, list[pa.DataType]], first_file: M
     types = [kind for kinds in by_schema.values() for kind in kinds]
     filled = [kind for kind in types if not pt.is_null(kind)]
     usable = [kind for kind in filled if _not_a_number(kind) is None] or [kind for kind in filled if _is_text(kind)]
-    # a number, a vector of some length and categories are three things: files must agree on one of them
+    # files must agree: a number, a vector of some length, or categories
     others = [kind for kind in filled if usable and _family(kind) != _family(usable[0])]
     names = tuple(dict.fromkeys(str(kind) for kind in types))
     found = describe(name, (usable or filled or types)[0])
     conflicts = [
-        f"column '{name}' stands {len(kinds)} times in {first_file[number].relative}; rename one of them"
+        f"{first_file[number].relative} has {len(kinds)} columns named '{name}'; rename all but one"
         for number, kinds in by_schema.items()
         if len(kinds) > 1
     ]
-    there = first_file[min(by_schema)].relative
+    present = first_file[min(by_schema)].relative
     conflicts += [
-        f"column '{name}' is missing in {file.relative} but is {types[0]} in {there}; "
-        "rewrite that file with the column, or choose features without it"
+        f"column '{name}' is missing in {file.relative} but is {types[0]} in {present}; "
+        "rewrite that file with the column, or leave the column out of the features"
         for number, file in first_file.items()
         if number not in by_schema
     ]
@@ -103,33 +103,33 @@ def _column(name: str, by_schema: Mapping[int, list[pa.DataType]], first_file: M
         where = {str(kind): first_file[number].relative for number, kinds in by_schema.items() for kind in kinds}
         conflicts += [
             f"column '{name}' is {other} in {where[other]} but {usable[0]} in {where[str(usable[0])]}; "
-            "cast it, or choose features without it"
+            "cast it, or leave it out of the features"
             for other in dict.fromkeys(str(kind) for kind in others)
         ]
     return replace(found, types=names, conflicts=tuple(conflicts))
 
 
 def _not_a_number(kind: pa.DataType) -> str | None:
-    """None for what becomes a float64; else what it is and what to do."""
+    """None if the type converts to float64; else what it is and what to do."""
     if pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_boolean(kind):
         return None
     if _elements(kind) is not None:
         return None
     if pt.is_temporal(kind):
-        return f"a time ({kind}), not a number; write it as a number first, for instance seconds since a fixed day"
+        return f"a time ({kind}), not a number; convert it first, for instance to seconds since a fixed day"
     if _is_text(kind):
         return f"text or categories ({kind}), not a number; encode it first, or ask for indicators of its categories"
     if any(is_binary(kind) for is_binary in _BINARY):
-        return f"binary ({kind}), not a number; encode it first, for instance one 0/1 column a category"
+        return f"binary ({kind}), not a number; encode it first, for instance as one 0/1 column per category"
     if pt.is_nested(kind):
-        return f"nested ({kind}), not a number; write its parts as columns of their own, or as a list of fixed size"
+        return f"nested ({kind}), not a number; write its parts as columns, or as a fixed-size list"
     if pt.is_null(kind):
-        return "empty in every file (null type), so there is nothing to score"
-    return f"of type {kind}, which does not become a number"
+        return "empty in every file (null type), so it has no values to score"
+    return f"of type {kind}, which does not convert to a number"
 
 
 def _family(kind: pa.DataType) -> tuple[str | None, int | None]:
-    """What files must agree on."""
+    """What files must agree on; equal for types that can be mixed."""
     if _is_text(kind):
         return "text", None
     return None if _not_a_number(kind) is None else str(kind), _elements(kind)
@@ -140,12 +140,12 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _elements(kind: pa.DataType) -> int | None:
-    """Numbers in each row of a vector; None for other types."""
+    """Length of a vector; None for other types."""
     if pt.is_fixed_size_list(kind) and kind.list_size and _elements(kind.value_type) is None:
         return kind.list_size if _not_a_number(kind.value_type) is None else None
     return None
 
 
 def conflicts(columns: Iterable[Column]) -> list[str]:
-    """Every conflict between the files, one sentence each."""
+    """All conflicts between files, one sentence each."""
     return [conflict for column in columns for conflict in column.conflicts]

@@ -1,8 +1,8 @@
-"""Which columns a run reads.
+"""Choose the columns that a run reads.
 
-A column is used only if every file has it once, as something that becomes a float64, as a vector of such (which stands
-for a feature an element, ``name[i]``), or as categories where those are asked for. What nobody asked for and cannot be
-used is left out and listed; what was asked for by name and cannot be used is an error.
+A column can be used if every file has it once, as a type that converts to float64, as a vector of such (whose elements
+are the features ``name[i]``), or as categories if those are asked for. Other columns are left out and listed, unless
+they were asked for by name: then they are an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from excir_dask.common.wording import count, listed
 from excir_dask.errors import SchemaError, UsageError, nearest
 from excir_dask.lake.schema import Column
 
@@ -23,21 +24,21 @@ class Selection:
     outputs: tuple[str, ...]
     weight: str | None
     left_out: dict[str, str]
-    """columns that nobody asked for and that are not numbers -> reason"""
+    """columns that are not numbers and were not asked for -> reason"""
     converted: dict[str, str]
-    """columns read as float64 whose stored type is something else -> those types"""
+    """columns that are converted to float64 -> their stored types"""
     vectors: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """features that are an element of a vector column -> that column, which element"""
+    """features that are an element of a vector column -> that column and the element's index"""
     categoricals: tuple[str, ...] = ()
-    """columns whose categories become features of their own"""
+    """columns whose categories become features"""
     model_columns: tuple[str, ...] = ()
-    """what the model reads, in its order"""
+    """inputs of the model, in its order"""
     model_outputs: int = 0
-    """outputs of the model, as far as they are known before it is called"""
+    """number of outputs of the model, if known before it is called"""
     named: frozenset[str] = frozenset()
     """features that were asked for by name"""
     widest: int = 1
-    """elements of the largest vector column that is read: it is decoded as a whole"""
+    """length of the longest vector: vectors are decoded as a whole"""
 
 
 def select(
@@ -51,27 +52,27 @@ def select(
     any_type: Collection[str] = (),
     model_outputs: int = 0,
 ) -> Selection:
-    """Decide which columns are read, or say why they cannot be.
+    """Choose the columns to read; raise if one that was asked for cannot be used.
 
     Parameters
     ----------
     columns : mapping
-        As from :func:`describe_columns`.
+        From :func:`describe_columns`.
     outputs : sequence of str
         Columns of model outputs.
     weight : str, optional
         Column of row weights.
     features : names or patterns, optional
-        Shell patterns (``temp_*``); one that begins with ``!`` takes columns away again. A vector's name stands for all
-        its elements. Default: the model's columns, or every number that is neither output nor weight.
+        Shell patterns (``temp_*``); one that starts with ``!`` excludes columns. The name of a vector means all its
+        elements. Default: the model's columns, or all numbers except outputs and weights.
     indicators : bool
-        Columns of categories are features too.
+        Use categorical columns as features too.
     model_columns : sequence of str
         Columns that the model reads.
     any_type : collection of str
-        Those of them that the model takes as they are.
+        Those of them that the model accepts in any type.
     model_outputs : int
-        How many outputs it has.
+        Number of its outputs.
     """
     single = _single_columns(columns)
     reserved = [*outputs, *([weight] if weight else [])]
@@ -80,7 +81,7 @@ def select(
     _check_model_columns(single, model_columns, any_type)
     repeated = sorted({name for name in reserved if reserved.count(name) > 1})
     if repeated:
-        raise UsageError(f"column '{repeated[0]}' is named twice among outputs and weights; name it once")
+        raise UsageError(f"outputs and weights name column '{repeated[0]}' twice; name it once")
     wanted, by_name = _match(single, _elements_of(columns, features), reserved, list(model_columns) or list(single))
     left_out: dict[str, str] = {}
     chosen, categoricals = [], []
@@ -97,8 +98,8 @@ def select(
             chosen.append(name)
     if not chosen and not categoricals:
         raise SchemaError(
-            f"no column is left to explain: {len(columns)} columns, of which {len(left_out)} are not numbers and "
-            f"{len(reserved)} are outputs or weights; check 'features'"
+            f"no column is left to explain: {count(len(columns), 'column')}, {len(left_out)} of them not numbers and "
+            f"{len(reserved)} used as output or weight; check 'features'"
         )
     origins = {name: _origin(columns, name) for name in dict.fromkeys([*chosen, *model_columns]) if name not in columns}
     read = dict.fromkeys(origins[name][0] if name in origins else name for name in [*chosen, *reserved])
@@ -118,7 +119,7 @@ def select(
 
 
 def _single_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """The same with the elements of every vector in its place."""
+    """The columns with every vector replaced by its elements."""
     found: dict[str, Column] = {}
     for name, column in columns.items():
         if column.elements is None:
@@ -130,7 +131,7 @@ def _single_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
         for member, single in members.items():
             if member in found or (member in columns and member != name):
                 raise SchemaError(
-                    f"the lake has a column '{member}' and also a vector '{name}' with an element of that name; "
+                    f"the lake has both a column '{member}' and a vector '{name}' with an element of that name; "
                     "rename one of them"
                 )
             found[member] = single
@@ -138,7 +139,7 @@ def _single_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def _elements_of(columns: Mapping[str, Column], features: str | Sequence[str] | None) -> list[str]:
-    """Patterns with the names of vectors replaced by the names of their elements."""
+    """Patterns with every vector replaced by its elements."""
     found = []
     for pattern in [features] if isinstance(features, str) else list(features or []):
         mark, name = ("!", pattern[1:]) if pattern.startswith("!") and pattern not in columns else ("", pattern)
@@ -157,14 +158,16 @@ def _origin(columns: Mapping[str, Column], element: str) -> tuple[str, int]:
 
 
 def _require(columns: Mapping[str, Column], name: str, role: str, categories: bool = False) -> None:
-    """Check that a column can be used as a number, or as categories."""
+    """Raise if a column cannot be used as a number, or as categories."""
     if name not in columns:
         raise SchemaError(f"column '{name}' ({role}) is not in the lake{nearest(name, columns)}")
     column = columns[name]
     if column.conflicts:
         raise SchemaError(column.conflicts[0])
     if column.elements is not None:
-        raise SchemaError(f"column '{name}' ({role}) is a vector ({column.types[0]}); name one of its elements")
+        raise SchemaError(
+            f"column '{name}' ({role}) is a vector ({column.types[0]}); name one of its elements, such as '{name}[0]'"
+        )
     if column.unusable and not (categories and column.text):
         raise SchemaError(f"column '{name}' ({role}) is {' and '.join(column.types)}: {column.unusable}")
 
@@ -174,40 +177,36 @@ def _check_model_columns(columns: Mapping[str, Column], wanted: Sequence[str], a
     if missing:
         unknown = [name for name in columns if name not in wanted]
         raise SchemaError(
-            f"the model wants {len(wanted)} columns, of which the lake lacks {len(missing)}: {_some(missing)}"
-            f"{nearest(missing[0], unknown)}; the lake has {len(columns)} columns, of which the model does not know "
-            f"{len(unknown)}{': ' if unknown else ''}{_some(unknown)}"
+            f"the model needs {count(len(wanted), 'column')}, of which the lake lacks {len(missing)}: {listed(missing)}"
+            f"{nearest(missing[0], unknown)}; the lake has {count(len(unknown), 'column')} that the model does not use"
+            + (f": {listed(unknown)}" if unknown else "")
         )
     for name in wanted:
         if name not in any_type or columns[name].conflicts or columns[name].encrypted:
             _require(columns, name, "model")
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-
-
 def _match(
     columns: Mapping[str, Column], patterns: Sequence[str], reserved: Sequence[str], default: list[str]
 ) -> tuple[list[str], set[str]]:
-    """Names that the patterns leave (plain names first, as asked for, then lake order), and those named plainly."""
-    keep = [pattern for pattern in patterns if not pattern.startswith("!")]
-    drop = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    plain = [pattern for pattern in keep if pattern in columns or not any(mark in pattern for mark in "*?[")]
+    """Names that match (plain names first, as given, then in lake order), and those that were given as plain names."""
+    include = [pattern for pattern in patterns if not pattern.startswith("!")]
+    exclude = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    plain = [pattern for pattern in include if pattern in columns or not any(mark in pattern for mark in "*?[")]
     for name in plain:
         if name not in columns:
             raise SchemaError(f"column '{name}' (features) is not in the lake{nearest(name, columns)}")
         if name in reserved:
-            raise UsageError(f"column '{name}' is asked for as a feature but is also an output or the weights")
-    globs = [pattern for pattern in keep if pattern not in plain]
-    for pattern in [*globs, *drop]:
+            raise UsageError(f"column '{name}' is both a feature and an output or the weights; choose one")
+    globs = [pattern for pattern in include if pattern not in plain]
+    for pattern in [*globs, *exclude]:
         if pattern not in columns and not any(fnmatchcase(name, pattern) for name in columns):
             raise SchemaError(f"the pattern '{pattern}' (features) matches no column{nearest(pattern, columns)}")
-    if keep:
+    if include:
         names = list(dict.fromkeys([*plain, *(n for n in columns if any(fnmatchcase(n, glob) for glob in globs))]))
     else:
         names = default
-    exact = {pattern for pattern in drop if pattern in columns}  # a name with brackets is not a pattern
-    others = [pattern for pattern in drop if pattern not in exact]
+    exact = {pattern for pattern in exclude if pattern in columns}  # a column name may contain brackets
+    others = [pattern for pattern in exclude if pattern not in exact]
     dropped = {n for n in names if n in exact or any(fnmatchcase(n, pattern) for pattern in others)}
     return [n for n in names if n not in dropped and n not in reserved], set(plain) - dropped

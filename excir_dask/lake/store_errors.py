@@ -1,7 +1,7 @@
-"""What a store says when something is wrong, in the few kinds that matter: denied, missing, or it may pass.
+"""Errors of stores as OSErrors (denied, missing or transient), without credentials in their messages.
 
-Stores raise errors of their own packages (botocore, aiohttp, azure, google), most of which are no OSErrors. They are
-told apart by the names of their classes, so that none of those packages is imported for it.
+Stores raise errors of their own packages (botocore, aiohttp, azure, google), most of which are not OSErrors. They are
+classified by the names of their classes, so that none of those packages is imported.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _DENIED = (
     r"|INVALID_CLIENT_TOKEN_ID|Signature_?Does_?Not_?Match|ExpiredToken|Permission_?denied|Anonymous caller|locate cred"
 )
 _MISSING = r"No_?Such_?Bucket|NoSuchKey|NoSuchContainer|ResourceNotFound|ContainerNotFound"
-_PASSING = (
+_TRANSIENT = (
     r"Timeout|timed out|Connection|Disconnected|Incomplete|Slow_?Down|Throttl|Too_? ?Many_? ?Requests|Unavailable"
     r"|Internal_? ?(Server_? ?)?(Error|Failure)|curlCode|Network|Payload|Reduce your request|\b(429|500|502|503|504)\b"
 )
-_LEAST_SECRET = 4
-"""characters below which a value is not looked for in messages: it would be found in every other word"""
+_MIN_SECRET_LENGTH = 4
+"""characters; shorter values would match parts of ordinary words"""
 
 
 def as_os_error(error: Exception, options: Mapping[str, Any] | None = None) -> OSError:
-    """The same as an OSError that says what is to be done about it, without the values of storage options."""
+    """The error as an OSError of the fitting class, without the values of storage options in its message."""
     text = redacted_message(error, options)
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     if isinstance(error, PermissionError | FileNotFoundError | UnsupportedOperation):
@@ -42,39 +42,39 @@ def as_os_error(error: Exception, options: Mapping[str, Any] | None = None) -> O
 
 
 def no_range_requests() -> OSError:
-    """What is wrong with a server that sends whole files."""
+    """The error for a server that only sends whole files."""
     return UnsupportedOperation(
-        "its server does not answer range requests, so that files cannot be read in parts; copy the lake to where they "
-        "can be"
+        "its server does not support range requests, so files cannot be read in parts; copy the lake to a store that "
+        "supports them"
     )
 
 
 def is_transient(error: Exception) -> bool:
-    """Trying again later may help."""
+    """Whether the same call may succeed later."""
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
-    if isinstance(error, OSError) and error.errno == errno.EBUSY:  # what s3fs makes of a store's 503
+    if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs raises it for status 503
         return True
-    return re.search(_PASSING, f"{names} {error}", re.IGNORECASE) is not None
+    return re.search(_TRANSIENT, f"{names} {error}", re.IGNORECASE) is not None
 
 
 def redacted_message(error: Exception, options: Mapping[str, Any] | None = None) -> str:
-    """An error's message, or its name if it has none, without credentials."""
+    """An error's message, or its class if it has none, without credentials."""
     text = redact(str(error) or type(error).__name__)
     for value in sorted(_texts(options or {}), key=len, reverse=True):
-        if len(value) >= _LEAST_SECRET:
+        if len(value) >= _MIN_SECRET_LENGTH:
             text = text.replace(value, "***")
     return text
 
 
 def redact(name: str) -> str:
-    """A location as it may be shown and saved.
+    """A location without credentials, to be shown and saved.
 
     >>> redact("s3://key:secret@bucket/lake")
     's3://***@bucket/lake'
     >>> redact("https://host/a.parquet?X-Amz-Signature=abc&part=1")
     'https://host/a.parquet?X-Amz-Signature=***&part=1'
     """
-    # a password may hold slashes, though it should not; a colon before a number is a port
+    # a password may contain slashes, though it should not; a colon before a number is a port
     name = re.sub(r"(?<=://)(?:[^/@\s]+|[^/@\s:]+:(?!\d+/)[^@\s]+)@", "***@", name)
     hidden = r"([?&][\w-]*(?:key|secret|token|sig|signature|credential|password)[\w-]*=)[^&\s'\"]+"
     return re.sub(hidden, r"\1***", name, flags=re.IGNORECASE)

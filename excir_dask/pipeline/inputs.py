@@ -11,7 +11,7 @@ from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
 from excir_dask.lake.locate import locate
-from excir_dask.lake.parquet_reader import OpenFiles
+from excir_dask.lake.open_files import OpenFiles
 from excir_dask.lake.plan import Plan, append_spans, make_plan
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns

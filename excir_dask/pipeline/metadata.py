@@ -133,6 +133,6 @@ def lake_source(snapshot: Snapshot) -> LakeSource:
         fingerprint=snapshot.fingerprint,
         remarks=tuple(snapshot.location.remarks),
         page_checksums=snapshot.checksums,
-        table=None if table is None else table.kind,
+        table=None if table is None else table.format,
         version=None if table is None else table.version,
     )

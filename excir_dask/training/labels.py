@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError, SchemaError, UsageError, nearest
-from excir_dask.lake.parquet_reader import FragmentReader, OpenFiles
+from excir_dask.lake.open_files import OpenFiles
+from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read import release_memory
 from excir_dask.lake.retry import with_retries

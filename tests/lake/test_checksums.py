@@ -15,7 +15,7 @@ from lakes import cir, faulty, numbers, snapshot, write
 from excir_dask import explain
 from excir_dask.errors import DataError
 from excir_dask.explain import run_id
-from excir_dask.lake.checksums import HEADER_BYTES, first_page, has_checksum
+from excir_dask.lake.checksums import HEADER_BYTES, first_page_offset, has_checksum
 from excir_dask.pipeline.preview import survey
 from excir_dask.training.train import train
 
@@ -66,7 +66,7 @@ def test_every_way_to_read_a_page_checks_it(damaged, question):
 
 
 def test_models_stores_categories_streams_and_training_check_too(damaged, tmp_path):
-    message = r"is damaged: a page of column 'b' does not have the checksum"
+    message = r"is damaged: a page of column 'b' does not match its checksum"
     with pytest.raises(DataError, match=message):
         explain(str(damaged), model=lambda frame: frame["a"] + frame["b"], model_columns=["a", "b"])
     with faulty({}), pytest.raises(DataError, match=message):
@@ -150,7 +150,7 @@ def test_files_without_rows_and_encrypted_files_are_not_counted(lake):
 
 def test_any_bytes_are_a_page_header_or_not(tmp_path):
     path, chance = write(tmp_path / "x.parquet", write_page_checksum=True), random.Random(0)
-    start = first_page(pq.read_metadata(path))
+    start = first_page_offset(pq.read_metadata(path))
     whole = path.read_bytes()[start : start + HEADER_BYTES]
     assert has_checksum(whole) is True
     assert {has_checksum(whole[:length]) for length in range(9)} == {None}

@@ -16,7 +16,7 @@ from lakes import cir, columns, numbers, rows, snapshot, write
 from excir_dask import explain
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.footer import encrypted_leaves
-from excir_dask.lake.thrift import STRUCT, Compact, ThriftError
+from excir_dask.lake.thrift import STRUCT, CompactReader, ThriftError
 from excir_dask.pipeline.preview import survey
 from excir_dask.render.text.explanation import text
 
@@ -38,7 +38,7 @@ def test_an_encrypted_column_that_nobody_asked_for_is_left_out_with_a_word(partl
     result = explain(str(partly), output="pred")
     assert list(result.features["feature"]) == ["a"]
     assert result.facts.left_out == {
-        "b": "encrypted in deep/a.parquet; write a copy that is not, or leave the column out"
+        "b": "encrypted in deep/a.parquet; write a copy without encryption, or leave the column out"
     }
     assert "note: 1 column is encrypted and was left out: b" in text(result)
 
@@ -70,7 +70,7 @@ def test_a_command_that_needs_an_encrypted_column_ends_with_3_and_one_line(partl
 
 def test_the_plan_lists_encrypted_columns_and_counts_their_files(partly):
     write_encrypted(partly / "b.parquet", numbers(), ["b"])
-    reason = "encrypted in b.parquet and 1 more file; write a copy that is not, or leave the column out"
+    reason = "encrypted in b.parquet and 1 more file; write a copy without encryption, or leave the column out"
     assert survey(str(partly), ["pred"]).left_out == {"b": reason}
 
 
@@ -112,6 +112,6 @@ def test_damaged_footers_end_in_an_answer_or_a_thrift_error(tmp_path):
         for _ in range(chance.randint(1, 8)):
             broken[chance.randrange(len(broken))] = chance.randrange(256)
         broken = broken[: chance.randint(0, len(broken))] if chance.random() < 0.3 else broken
-        for look in (encrypted_leaves, lambda data: Compact(data).skip(STRUCT)):
+        for look in (encrypted_leaves, lambda data: CompactReader(data).skip(STRUCT)):
             with suppress(ThriftError):
                 look(bytes(broken))

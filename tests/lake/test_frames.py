@@ -149,7 +149,7 @@ def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(kind
 
 @pytest.mark.parametrize("make", [lambda frame: frame, lambda frame: dd.from_pandas(frame, npartitions=2)])
 def test_columns_are_named_by_strings(make):
-    with pytest.raises(UsageError, match=r"column 7 is not named by a string; rename it"):
+    with pytest.raises(UsageError, match=r"column 7 has a name that is not a string; rename it"):
         cir(make(plain().rename(columns={"a": 7})))
 
 

@@ -28,11 +28,11 @@ class CountingReader:
 def test_columns_of_a_file_are_listed_once_however_often_it_is_read(lake):
     plan, layout = prepared(lake)
     part = only_slice(plan).fragments[0]
-    with layout.open_files.borrow(part, layout.place) as reader:
+    with layout.open_files.borrow(part, layout.file_store) as reader:
         counting = CountingReader(reader.file.reader)
         reader.file.reader = counting
     for _ in range(3):
-        with layout.open_files.borrow(part, layout.place) as reader:
+        with layout.open_files.borrow(part, layout.file_store) as reader:
             assert reader.file.reader is counting
             for name in ("a", "b", "pred"):
                 reader.read([name])
@@ -48,7 +48,7 @@ def test_bytes_read_are_those_of_every_leaf_of_the_columns(tmp_path):
     )
     plan, layout = prepared(tmp_path)
     chunks = [pq.read_metadata(path).row_group(g).column(i) for g in range(3) for i in range(5)]
-    with layout.open_files.borrow(only_slice(plan).fragments[0], layout.place) as reader:
+    with layout.open_files.borrow(only_slice(plan).fragments[0], layout.file_store) as reader:
         reader.column("nested")
         reader.read(["b"])
     wanted = ("nested.x", "nested.y", "b")

@@ -30,7 +30,7 @@ from excir_dask.lake.plan import (
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
-from excir_dask.lake.tables.log import Deleted
+from excir_dask.lake.tables.table import DeletedRows
 
 MIB = 2**20
 
@@ -47,7 +47,10 @@ def footers(layout: list[list[int]], deleted: list[list[int]] | None = None) -> 
     if deleted is not None:
         files = tuple(
             replace(
-                file, deleted=tuple(Deleted.of(np.arange(n) < d) for n, d in zip(file.row_groups, gone, strict=True))
+                file,
+                deleted=tuple(
+                    DeletedRows.from_mask(np.arange(n) < d) for n, d in zip(file.row_groups, gone, strict=True)
+                ),
             )
             for file, gone in zip(files, deleted, strict=True)
         )

@@ -95,7 +95,9 @@ def test_a_lake_may_be_explained_by_its_partition_keys_alone(tmp_path):
     assert set(cir(tmp_path, features=["k"])) == {"k"}
     plan, layout = prepared(tmp_path / "k=1", features=["a"])
     piece = only_slice(plan)
-    keyed = replace(piece, batch_rows=2, fragments=(replace(piece.fragments[0], keys=(("a", 8.0), ("pred", 9.0))),))
+    keyed = replace(
+        piece, batch_rows=2, fragments=(replace(piece.fragments[0], constants=(("a", 8.0), ("pred", 9.0))),)
+    )
     found, _ = read_all(keyed, layout)
     assert found.to_numpy().tolist() == [[8.0, 9.0]] * 5
 
@@ -347,6 +349,6 @@ def test_a_damaged_file_is_not_worth_another_try(tmp_path, compression):
     content = path.read_bytes()
     header = pq.read_metadata(path).row_group(0).column(0).data_page_offset
     path.write_bytes(content[:header] + bytes([255]) * 40 + content[header + 40 :])
-    with pytest.raises(DataError, match=r"x\.parquet is damaged: .*; write it again") as caught:
+    with pytest.raises(DataError, match=r"x\.parquet is damaged: .*; rewrite the file") as caught:
         cir(tmp_path / "lake")
     assert caught.value.exit_code == 3

@@ -80,8 +80,8 @@ def test_snapshots_agree_on_files_rows_and_keys(local, port):
         snapshot(pyarrow_url("lake", port)),
         snapshot("s3://store/lake", storage_options=options(port)),
     ):
-        assert [(f.relative, f.size, f.row_groups, f.keys) for f in there.files] == [
-            (f.relative, f.size, f.row_groups, f.keys) for f in here.files
+        assert [(f.relative, f.size, f.row_groups, f.constants) for f in there.files] == [
+            (f.relative, f.size, f.row_groups, f.constants) for f in here.files
         ]
         assert there.key_types == here.key_types
 

@@ -60,9 +60,9 @@ def test_the_share_kept_is_close_to_the_fraction(fraction):
 
 
 def test_a_fraction_of_one_keeps_every_row():
-    assert Sample(1.0).everything
+    assert not Sample(1.0).draws_rows
     assert Sample(1.0).mask("a", 0, 100).all()
-    assert not Sample(np.nextafter(1.0, 0)).everything
+    assert Sample(np.nextafter(1.0, 0)).draws_rows
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.0001, 2, float("nan"), float("inf")])

@@ -141,6 +141,6 @@ def test_storage_options_come_from_a_file_and_are_not_repeated(tmp_path):
         return found.output
 
     # understood: a local path has no use for them
-    assert "storage options were given but" in run("{key: hush-hush, client_kwargs: {endpoint_url: hush-hush}}")
+    assert "storage options were given, but" in run("{key: hush-hush, client_kwargs: {endpoint_url: hush-hush}}")
     for wrong in ("[17, hush-hush]", "hush-hush", "{key: [hush-hush, 2020-01-01]}"):
         assert "hush-hush" not in run(wrong)

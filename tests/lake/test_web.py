@@ -40,7 +40,7 @@ def test_single_files_of_the_web_need_no_folder(folder):
 def test_a_server_without_ranges_is_named(folder):
     with (
         web(folder, ranges=False) as address,
-        pytest.raises(LakeError, match=r"part 0.parquet cannot be read: its server does not answer range"),
+        pytest.raises(LakeError, match=r"part 0.parquet cannot be read: its server does not support range"),
     ):
         cir(f"{address}/lake")
 
@@ -78,7 +78,7 @@ def test_hdfs_without_java_says_what_it_needs(monkeypatch):
 
 
 def test_a_google_store_that_is_down_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("excir_dask.lake.stores._GOOGLE_SECONDS", 1)
+    monkeypatch.setattr("excir_dask.lake.stores._GOOGLE_RETRY_SECONDS", 1)
     with pytest.raises(ReadError, match=r"gs://\*\*\*@bucket/lake.*cannot be reached"):
         locate("gs://anonymous@bucket/lake?endpoint_override=127.0.0.1:9&scheme=http")
 

@@ -213,7 +213,7 @@ def test_the_split_does_not_depend_on_slicing_or_on_the_sample(lake: Path) -> No
     selection = select(describe_columns(snapshot), ["price"], None, ["id"])
     (whole,) = row_spans(snapshot, selection, 2**20)
     single = [
-        Fragment(fragment.path, fragment.relative, fragment.size, (group,), (rows,), fragment.keys)
+        Fragment(fragment.path, fragment.relative, fragment.size, (group,), (rows,), fragment.constants)
         for fragment in whole
         for group, rows in zip(fragment.row_groups, fragment.rows, strict=True)
     ]

@@ -1,1 +1,1 @@
-"""Table formats: which files a Delta or Iceberg log says are live."""
+"""Table formats: Delta Lake and Iceberg."""

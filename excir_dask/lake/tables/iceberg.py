@@ -1,4 +1,4 @@
-"""Iceberg tables: the files of one snapshot, by the table's metadata."""
+"""Iceberg tables: read one snapshot from the metadata, with pyiceberg."""
 
 from __future__ import annotations
 
@@ -13,54 +13,37 @@ from pyarrow import fs
 
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake import checksums
-from excir_dask.lake.tables.log import METADATA, Key, Positions, Table, TableColumn, TableFile, plain_value
+from excir_dask.lake.tables.table import Constant, Positions, Table, TableColumn, TableFile, plain_value
+
+METADATA_FOLDER = "metadata"
+METADATA_SUFFIX = ".metadata.json"
 
 
-def newest_metadata(name: str, filesystem: fs.FileSystem, root: str) -> str:
-    """The metadata file that tells a table's current state, as far as its folder alone can tell."""
-    folder = f"{root}/metadata"
-    paths: list[str] = [
-        info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA)
-    ]
-    hint = f"{folder}/version-hint.text"
-    if filesystem.get_file_info(hint).type == fs.FileType.File:
-        with filesystem.open_input_stream(hint) as source:
-            said = source.read().decode().strip()
-        wanted = {f"{folder}/{said}", f"{folder}/{said}{METADATA}", f"{folder}/v{said}{METADATA}"}
-        paths = [path for path in paths if path in wanted] or paths
-    numbered = [(int(m[1]), path) for path in paths if (m := re.match(r"v?(\d+)[-.]", posixpath.basename(path)))]
-    last = [path for number, path in numbered if number == max(numbered)[0]]
-    if len(last) != 1:
-        raise LakeError(
-            f"{name} has {len(last)} newest metadata files{': ' if last else ''}"
-            f"{', '.join(sorted(map(posixpath.basename, last)))}; name the one that the catalog points to in place of "
-            "the folder"
-        )
-    return last[0]
-
-
-def read_iceberg(name: str, filesystem: fs.FileSystem, root: str, metadata: str, version: int | None) -> Table:
-    """A snapshot of the table; the current one by default."""
+def read_iceberg(
+    name: str, filesystem: fs.FileSystem, root: str, *, version: int | None, metadata: str | None = None
+) -> Table:
+    """Read a snapshot of a table, by default the current one."""
     try:
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
     except ImportError as error:
         raise LakeError(
-            f"{name} is an Iceberg table, whose folder may hold files with deleted rows; pip install "
-            "'excir-dask[iceberg]' to read it through its metadata, or pass the list of files of the snapshot you want"
+            f"{name} is an Iceberg table, and its folder may hold files with deleted rows; to read its metadata, pip "
+            "install 'excir-dask[iceberg]', or pass the list of files of the snapshot you want"
         ) from error
     from pyiceberg.catalog.noop import NoopCatalog
     from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
     class Io(PyArrowFileIO):
-        """Reads through the lake's own filesystem: no credentials but the ones that the data are read with."""
+        """Reads through the lake's own filesystem, so it needs no credentials but those for the data."""
 
         home: str | None = None
 
         def new_input(self, location: str) -> PyArrowFile:
-            path = location if self.home is None else place_of(name, location, self.home, root)
+            path = location if self.home is None else current_path(name, location, self.home, root)
             return PyArrowFile(location, path, filesystem)
 
+    metadata = metadata or _latest_metadata(name, filesystem, root)
     io = Io()
     try:
         found = FromInputFile.table_metadata(io.new_input(metadata))
@@ -69,23 +52,45 @@ def read_iceberg(name: str, filesystem: fs.FileSystem, root: str, metadata: str,
         return _table(name, root, filesystem, table, version)
     except (UsageError, LakeError, OSError):
         raise
-    except Exception as error:  # pydantic's, avro's and the library's own, which have no base in common
+    except Exception as error:  # errors of pydantic, avro and pyiceberg have no common base class
         raise LakeError(f"the metadata of the Iceberg table {name} cannot be read: {error}") from error
 
 
-def place_of(name: str, location: str, home: str, root: str) -> str:
-    """Where a file lies by now, for its location in the metadata: a table may have been moved as a whole.
+def _latest_metadata(name: str, filesystem: fs.FileSystem, root: str) -> str:
+    """The metadata file of a table's current state, as far as the folder tells without a catalog."""
+    folder = f"{root}/{METADATA_FOLDER}"
+    paths: list[str] = [
+        info.path for info in filesystem.get_file_info(fs.FileSelector(folder)) if info.path.endswith(METADATA_SUFFIX)
+    ]
+    hint = f"{folder}/version-hint.text"
+    if filesystem.get_file_info(hint).type == fs.FileType.File:
+        with filesystem.open_input_stream(hint) as source:
+            version = source.read().decode().strip()
+        names = (version, f"{version}{METADATA_SUFFIX}", f"v{version}{METADATA_SUFFIX}")
+        paths = [path for path in paths if path.removeprefix(f"{folder}/") in names] or paths
+    numbered = [(int(m[1]), path) for path in paths if (m := re.match(r"v?(\d+)[-.]", posixpath.basename(path)))]
+    last = [path for number, path in numbered if number == max(numbered)[0]]
+    if len(last) != 1:
+        raise LakeError(
+            f"{name} has {len(last)} metadata files with the latest number{': ' if last else ''}"
+            f"{', '.join(sorted(map(posixpath.basename, last)))}; pass the path of the one that the catalog points to"
+        )
+    return last[0]
 
-    >>> place_of("t", "s3a://bucket/t/data/a.parquet", "s3://bucket/t/", "bucket/t")
+
+def current_path(name: str, location: str, home: str, root: str) -> str:
+    """The path of a file, from its location in the metadata; the whole table may have been moved.
+
+    >>> current_path("t", "s3a://bucket/t/data/a.parquet", "s3://bucket/t/", "bucket/t")
     'bucket/t/data/a.parquet'
     """
-    plain, start = (re.sub(r"^\w+:/*", "", text).strip("/") for text in (location, home))
-    if not plain.startswith(f"{start}/"):
+    file, table = (re.sub(r"^\w+:/*", "", text).strip("/") for text in (location, home))
+    if not file.startswith(f"{table}/"):
         raise LakeError(
-            f"the Iceberg table {name} has a file outside its folder ({location}, not below {home}); "
-            "rewrite its files into the folder, or pass the list of them"
+            f"the Iceberg table {name} has a file outside its folder {home}: {location}; "
+            "rewrite its files into the folder, or pass the list of its files"
         )
-    return posixpath.normpath(f"{root}/{plain.removeprefix(start).strip('/')}")
+    return posixpath.normpath(f"{root}/{file.removeprefix(table).strip('/')}")
 
 
 def _table(name: str, root: str, filesystem: fs.FileSystem, table: Any, version: int | None) -> Table:
@@ -96,7 +101,7 @@ def _table(name: str, root: str, filesystem: fs.FileSystem, table: Any, version:
         known = ", ".join(str(each.snapshot_id) for each in table.metadata.snapshots[-5:])
         if version is None:
             raise LakeError(f"the Iceberg table {name} has no snapshot, so it has no rows")
-        raise UsageError(f"{name} has no snapshot {version}; its last ones are {known or '(none)'}")
+        raise UsageError(f"{name} has no snapshot {version}; the last ones are {known or '(none)'}")
     _check_deletes(name, snapshot, table.io)
     scan = table.scan(snapshot_id=version)
     schema = scan.projection()
@@ -107,13 +112,13 @@ def _table(name: str, root: str, filesystem: fs.FileSystem, table: Any, version:
         data = task.file
         if _format(data) != "PARQUET":
             raise LakeError(f"{name} has a file that is not Parquet: {data.file_path}; rewrite it as Parquet")
-        keys: list[Key] = [
+        constants: list[Constant] = [
             (names[part.source_id], plain_value(value))
             for part, value in zip(specs[data.spec_id].fields, data.partition, strict=True)
             if isinstance(part.transform, IdentityTransform) and part.source_id in names
         ]
-        path = place_of(name, data.file_path, home, root)
-        files[path] = TableFile(tuple(keys), deletes.of(data.file_path, task.delete_files))
+        path = current_path(name, data.file_path, home, root)
+        files[path] = TableFile(tuple(constants), deletes.positions(data.file_path, task.delete_files))
     return Table("Iceberg", snapshot.snapshot_id, _columns(table, schema), {}, files)
 
 
@@ -139,47 +144,49 @@ def _check_deletes(name: str, snapshot: Any, io: Any) -> None:
             if entry.data_file.content == DataFileContent.EQUALITY_DELETES:
                 raise LakeError(
                     f"{name} has equality deletes (rows deleted by value, in {entry.data_file.file_path}), which "
-                    "cannot be applied here; rewrite its data files first (rewrite_data_files, OPTIMIZE)"
+                    "are not supported; rewrite its data files first (rewrite_data_files, OPTIMIZE)"
                 )
 
 
 class _Deletes:
-    """Places of deleted rows by data file; each delete file is read once."""
+    """Deleted rows per data file; each delete file is read once."""
 
     def __init__(self, io: Any):
         self.io = io
         self.read: dict[str, dict[str, Positions]] = {}
 
-    def of(self, data_file: str, delete_files: Iterable[Any]) -> Positions | None:
-        """All that the delete files name of one data file."""
+    def positions(self, data_file: str, delete_files: Iterable[Any]) -> Positions | None:
+        """The rows that the delete files delete from a data file."""
         parts = []
         for file in delete_files:
             if file.file_path not in self.read:
-                self.read[file.file_path] = self._vectors(file) if _format(file) == "PUFFIN" else self._places(file)
+                self.read[file.file_path] = (
+                    self._read_puffin(file) if _format(file) == "PUFFIN" else self._read_parquet(file)
+                )
             parts.append(self.read[file.file_path].get(data_file, np.empty(0, dtype=np.int64)))
         return np.unique(np.concatenate(parts)) if parts else None
 
-    def _places(self, file: Any) -> dict[str, Positions]:
+    def _read_parquet(self, file: Any) -> dict[str, Positions]:
         with self.io.new_input(file.file_path).open() as source:
             try:
                 table = pq.ParquetFile(source, page_checksum_verification=True).read(columns=["file_path", "pos"])
             except OSError as error:
-                if checksums.failed(error):
-                    raise checksums.mismatch(file.file_path, "deleted positions") from error
+                if checksums.is_mismatch(error):
+                    raise checksums.mismatch_error(file.file_path, "deleted positions") from error
                 raise
-        found = table.group_by("file_path").aggregate([("pos", "list")]).to_pydict()
+        grouped = table.group_by("file_path").aggregate([("pos", "list")]).to_pydict()
         return {
-            path: np.asarray(places, dtype=np.int64)
-            for path, places in zip(found["file_path"], found["pos_list"], strict=True)
+            path: np.asarray(positions, dtype=np.int64)
+            for path, positions in zip(grouped["file_path"], grouped["pos_list"], strict=True)
         }
 
-    def _vectors(self, file: Any) -> dict[str, Positions]:
+    def _read_puffin(self, file: Any) -> dict[str, Positions]:
         from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
         from pyiceberg.table.puffin import PuffinFile
 
         with self.io.new_input(file.file_path).open() as source:
-            found = deletion_vectors_from_puffin_file(PuffinFile(source.read()))
-        return {each.referenced_data_file: each.to_vector().to_numpy().astype(np.int64) for each in found}
+            vectors = deletion_vectors_from_puffin_file(PuffinFile(source.read()))
+        return {each.referenced_data_file: each.to_vector().to_numpy().astype(np.int64) for each in vectors}
 
 
 def _format(file: Any) -> str:
