@@ -424,7 +424,7 @@ def test_a_local_run_leaves_no_thread_process_port_file_or_client_behind(lake: P
 def test_the_active_client_is_used_and_left_as_it_was(lake: Path) -> None:
     from distributed import Client
 
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
         found = train(lake, label="sick", progress=False, **QUICK)
         assert found.provenance.workers == 1
         assert client.submit(sum, [1, 2]).result() == 3
