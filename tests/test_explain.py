@@ -169,7 +169,7 @@ def test_rows_without_an_output_are_dropped_and_counted(synchronous):
     kept = frame[np.isfinite(broken["target"])]
     expected = [oracle.cir(kept[f].to_numpy(), kept["target"].to_numpy()) for f in features]
     np.testing.assert_allclose(oracle.scores(explanation, features), expected, atol=1e-12)
-    assert "16 rows were dropped" in str(explanation)
+    assert "16 rows without an output dropped" in str(explanation)
 
 
 def test_one_missing_value_does_not_poison_a_column(synchronous):

@@ -11,7 +11,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def cells(text: str) -> int:
-    """Cells that a text takes.
+    """How many cells a text takes.
 
     >>> cells("rpm"), cells("温度"), cells("e\\u0301")
     (3, 4, 1)
@@ -44,7 +44,7 @@ def fit(text: str, width: int) -> str:
 
 
 def fill(words: Iterable[str], width: int, gap: str = "  ") -> list[str]:
-    """Words in lines of at most so many cells (a longer word has a line of its own).
+    """Words in lines of at most so many cells; a longer word gets a line of its own.
 
     >>> fill(["one", "two", "three"], 9)
     ['one  two', 'three']

@@ -140,7 +140,7 @@ def test_what_only_one_has_is_said_and_the_rest_is_compared_at_its_places(full):
     assert "note: 2 features only in A, not compared: " in text
     assert "note: 8 groups only in A" in text
     assert "note: 1 group only in B, not compared: new" in text
-    assert "note: groups with other members in B than in A: g2" in text
+    assert "note: groups whose members differ in A and B: g2" in text
     assert "k is 1, because a top 8 of 2 would be all of them" in " ".join(text.split())
 
 

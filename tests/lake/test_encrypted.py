@@ -40,7 +40,7 @@ def test_an_encrypted_column_that_nobody_asked_for_is_left_out_with_a_word(partl
     assert result.facts.left_out == {
         "b": "encrypted in deep/a.parquet; write a copy without encryption, or leave the column out"
     }
-    assert "note: 1 column is encrypted and was left out: b" in text(result)
+    assert "note: 1 encrypted column left out: b" in text(result)
 
 
 def test_the_other_columns_have_the_scores_that_they_have_without_encryption(lake):

@@ -102,7 +102,7 @@ def test_the_scores_provenance_and_limits_are_there_too(failed) -> None:
     ]  # fmt: skip
     (grid,) = of(section(page(failed), "terms"), Grid)
     assert ["score_shift", "change of CIR", "> 0.05", "> 0.15"] in grid.rows
-    assert [f"score_shift: {makers.NASTY}", "the same for these features alone", "–", "–"] in grid.rows
+    assert [f"score_shift: {makers.NASTY}", "the same, for these features only", "–", "–"] in grid.rows
 
 
 def test_counts_are_written_in_full(passed) -> None:
@@ -111,8 +111,8 @@ def test_counts_are_written_in_full(passed) -> None:
     rows |= {"value": 29910.0, "threshold": 1_000_000.0}
     limits = {**passed.about["limits"], "rows_min": {"warn": None, "fail": 1_000_000.0}}
     report = page(replace(passed, found=found, about={**passed.about, "limits": limits}))
-    (guards,) = of(section(report, "read"), Grid)
-    assert ["29,910", "1,000,000"] in [list(row[-2:]) for row in guards.rows]
+    (checks,) = of(section(report, "read"), Grid)
+    assert ["29,910", "1,000,000"] in [list(row[-2:]) for row in checks.rows]
     (terms,) = of(section(report, "terms"), Grid)
     assert "< 1,000,000" in [row[-1] for row in terms.rows]
 

@@ -142,13 +142,13 @@ def test_no_figure_stays_open(grid: Explanation) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "a grid of 8 x 8 has 64 places, but there are 12 features; give another shape"),
+        ({}, "a grid of 8 x 8 has 64 cells, but there are 12 features; give another shape"),
         ({"shape": (0, 3)}, "shape is (0, 3)"),
         ({"shape": (1, 2), "features": ["px[1]", "px[1]"]}, "2 features, 1 of them twice"),
         ({"shape": (1, 2), "features": ["px[1]", "px[12]"]}, "'px[12]' is not an explained feature; did you mean"),
         ({"shape": (3, 4), "outputs": "z"}, "there is no output 'z'"),
         ({"shape": (3, 4), "outputs": []}, "outputs is empty"),
-        ({"shape": (3, 4), "path": "map.txt"}, "map.txt is not a picture's name; end it in .png, .svg or .pdf"),
+        ({"shape": (3, 4), "path": "map.txt"}, "map.txt is not the name of a picture; end it in .png, .svg or .pdf"),
     ],
 )
 def test_wrong_arguments_are_named(grid: Explanation, arguments: dict[str, object], said: str) -> None:

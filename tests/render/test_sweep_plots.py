@@ -54,7 +54,7 @@ def test_the_front_follows_the_figure_asked_for(found: Sweep) -> None:
     front = next(line for line in ax.lines if line.get_label() == "Pareto front")
     assert list(front.get_ydata()) == sorted(front.get_ydata(), reverse=True)
     assert front.get_ydata()[-1] == 0.0
-    assert ax.get_ylabel() == "largest shift of a score"
+    assert ax.get_ylabel() == "largest score shift"
 
 
 def test_names_of_points_do_not_collide(found: Sweep) -> None:
@@ -100,7 +100,7 @@ def test_the_picture_is_saved_and_left_alone_by_pyplot(found: Sweep, tmp_path: P
 def test_wrong_arguments_are_named(found: Sweep) -> None:
     with pytest.raises(UsageError, match="did you mean 'kendall'"):
         transfer.runtime(found, "kendal")
-    with pytest.raises(UsageError, match="not a picture's name"):
+    with pytest.raises(UsageError, match="not the name of a picture"):
         found.plot("sweep.txt")
 
 

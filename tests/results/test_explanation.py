@@ -162,7 +162,7 @@ def test_the_text_shows_ranking_groups_and_what_was_left_out(explanation):
     assert "... and 5 more" in text
     assert "pair" in text
     assert "█" in text
-    assert "1 column is not a number and was left out: city" in text
+    assert "note: 1 non-numeric column left out: city" in text
     assert "all missing: f05" in text
 
 

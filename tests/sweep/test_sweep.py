@@ -116,7 +116,7 @@ def test_a_choice_that_may_be_luck_is_called_so(clear: Sweep) -> None:
 
 def test_a_target_that_chance_meets_is_called_so(clear: Sweep) -> None:
     easy = Sweep(clear.runs, clear.summary, 0.5, clear.front, None, {**clear.settings, "target_jaccard": 0.01})
-    assert "take a smaller k" in easy.verdict
+    assert "use a smaller k" in easy.verdict
 
 
 def test_the_front_has_the_fastest_and_the_full_agreement(found: Sweep) -> None:
@@ -230,7 +230,7 @@ def test_a_changed_folder_is_not_loaded(found: Sweep, tmp_path: Path) -> None:
         Sweep.load(tmp_path)
 
 
-def test_the_page_of_a_notebook_has_a_row_a_fraction(found: Sweep) -> None:
+def test_the_page_of_a_notebook_has_a_row_per_fraction(found: Sweep) -> None:
     page = found._repr_html_()
     assert page.count("<tr>") == 2 * (1 + 3)
     assert "chance gives" in page

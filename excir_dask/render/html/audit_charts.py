@@ -1,4 +1,4 @@
-"""Charts of an audit: scores before and now, and how they went from run to run."""
+"""Charts of an audit: scores in the baseline and in this run, and from run to run."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ AUDIT_DARK = {**DARK, WARNED: "#e0b04a"}
 WORD = {"fail": "failed", "warn": "warned", "ok": "within limits"}
 MARK = {"fail": " ✕", "warn": " !", "ok": ""}
 TREND = 150
-"""pixels of the chart of a trend"""
+"""height of a trend chart in pixels"""
 LEAST_RANGE = 0.1
-"""of CIR that such a chart spans: noise is not blown up to a drama"""
+"""least range of CIR that it spans, so that noise does not look like a trend"""
 BEYOND = 0.05
-"""below 0 and above 1, where no score is: room for dots"""
+"""margin below 0 and above 1, for dots at the ends"""
 NAMED_RUNS = 3
-"""dates under such a chart"""
+"""dates below a trend chart"""
 
 
 def before_and_now(table: pd.DataFrame) -> Chart:
@@ -63,7 +63,7 @@ def before_and_now(table: pd.DataFrame) -> Chart:
     figure = bare(ROW * count + 46, (low - margin, high + margin), (count - 0.4, -0.6))
     marks = [MARK[severity] for severity in table["severity"]]
     name_rows(figure, list(table["name"]), [f"{s:+.3f}{mark}" for s, mark in zip(table["shift"], marks, strict=True)])
-    figure.xaxis.axis_label = "CIR (0.5: neither way)"
+    figure.xaxis.axis_label = "CIR (0.5: none either way)"
     source = ColumnDataSource(
         {
             "y": list(range(count)),
@@ -79,7 +79,7 @@ def before_and_now(table: pd.DataFrame) -> Chart:
         }
     )
     figure.add_layout(Span(location=0.5, dimension="height", line_color=MUTED, line_width=1, line_dash="dotted"))
-    # glyphs by themselves: figure.scatter and its like make three more of each, for half of the time and the bytes
+    # bare glyphs: figure.scatter and the like add three more of each, which are half of the time and of the bytes
     for x0, x1, y, colour, width, alpha in (
         ("was", "now", "y", "colour", 3.0, 0.45),
         ("low_was", "high_was", "above", MUTED, 1.4, 1.0),
@@ -107,7 +107,7 @@ def before_and_now(table: pd.DataFrame) -> Chart:
 
 
 def span(tables: Iterable[pd.DataFrame]) -> float:
-    """How much of CIR all charts of trends show, so that what is as steep in two of them moved as much."""
+    """The range of CIR that all trend charts show, so that equal slopes mean equal changes."""
     return max(LEAST_RANGE, *(1.1 * float(np.ptp(_band(table))) for table in tables))
 
 
@@ -118,9 +118,9 @@ def _band(table: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def trend(table: pd.DataFrame, when: list[str], baseline: str | None, height: float) -> Chart:
-    """CIR of one name from run to run with a band of 95%; runs that failed are crossed, the baseline has a ring.
+    """CIR of one name from run to run with its 95% band; failed runs have a cross, the baseline has a ring.
 
-    ``height`` is how much of CIR it shows, as :func:`span` says.
+    ``height`` is the range of CIR it shows, from :func:`span`.
     """
     from bokeh.models import ColumnDataSource, FixedTicker, Line, Scatter, Span, Text, VArea
 
@@ -163,7 +163,7 @@ def trend(table: pd.DataFrame, when: list[str], baseline: str | None, height: fl
         figure.add_glyph(ColumnDataSource({"x": failed, "y": rounded(cir[failed])}), cross)
     hover(
         figure, [dots],
-        {"run": "@when", "CIR": "@cir{0.0000}", "95%": "@low{0.000} to @high{0.000}", "the audit": "@status"},
+        {"run": "@when", "CIR": "@cir{0.0000}", "95%": "@low{0.000} to @high{0.000}", "audit": "@status"},
     )  # fmt: skip
     name = table["name"].iloc[0]
     return chart(figure, f"CIR of {name} over {count} runs, from {cir[0]:.3f} to {cir[-1]:.3f}")

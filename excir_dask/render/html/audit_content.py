@@ -1,4 +1,4 @@
-"""Sentences of an audit's report: the verdict, what was found, how trends go, and what an audit cannot say."""
+"""What the report of an audit says: verdict, numbers at a glance, trends, limits and provenance."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "fail": "bad"}
 WORDS = {"ok": "✔ Passed.", "warn": "! Warning.", "fail": "✕ Failed."}
 SEVERITY = {"fail": "✕ fail", "warn": "! warn", "ok": "✔ ok"}
 NAMED = 4
-"""names that the verdict mentions"""
+"""most names in the verdict"""
 LIMITS = (
     (
-        "An audit says that something changed, not why.",
-        "The lake, the model and the world can all be the reason; look at what was read first.",
+        "An audit shows that something changed, not why.",
+        "The lake, the model or the world may have changed; look at the data first.",
     ),
     (
         "A change counts only beyond its own uncertainty.",
-        "With few rows even large changes may be noise, and nothing is said of them: a pass is no proof that nothing "
+        "With few rows even large changes may be noise, which is not reported: a pass does not prove that nothing "
         "changed.",
     ),
     (
-        "Days that differ by their nature, by season for instance, are drift to these checks.",
+        "Days that differ by nature, such as by season, count as drift.",
         "Choose a baseline of the same kind, or wider limits.",
     ),
     (
-        "The baseline is one run, with noise of its own,",
-        "and stays until somebody sets another. A slow trend shows here long before it reaches a limit.",
+        "The baseline is a single run with its own noise,",
+        "and it stays until somebody sets another. A slow trend shows long before it reaches a limit.",
     ),
 )
 
@@ -44,12 +44,11 @@ def verdict(result: AuditResult) -> Verdict:
     """The answer in a sentence or two."""
     about, found = result.about, result.found["violations"]
     status = str(about["status"])
-    against = f"against {_window(about['baseline_window'], about['baseline'])}" if about["baseline"] else "no baseline"
+    against = f"against the baseline {about['baseline_window'] or about['baseline']}"
+    checks = f"{count(about['checks'], 'check')} {against if about['baseline'] else 'without a baseline'}"
     if not found:
-        said = f"{count(about['checks'], 'check')}, {against}: nothing is beyond its limits."
-        if not about["baseline"]:
-            said = f"{count(about['checks'], 'check')} without a baseline: only the guards of the data were checked."
-        return Verdict(said, TONES[status], WORDS[status])
+        more = "" if about["baseline"] else " All other checks need a baseline."
+        return Verdict(f"{checks}: nothing is beyond the limits.{more}", TONES[status], WORDS[status])
     worst = [one for one in found if one["severity"] == status]
     names = list(dict.fromkeys(_about(one) for one in worst))
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
@@ -58,7 +57,7 @@ def verdict(result: AuditResult) -> Verdict:
         for severity, word in (("fail", "failure"), ("warn", "warning"))
         if (number := sum(one["severity"] == severity for one in found))
     ]
-    said = f"{' and '.join(counts)} in {count(about['checks'], 'check')} {against}: {', '.join(names[:NAMED])}{more}."
+    said = f"{' and '.join(counts)} in {checks}: {', '.join(names[:NAMED])}{more}."
     return Verdict(said, TONES[status], WORDS[status])
 
 
@@ -75,7 +74,7 @@ def title(result: AuditResult) -> str:
 
 
 def cards(result: AuditResult) -> list[tuple[str, str, str]]:
-    """Figures at a glance."""
+    """Numbers at a glance."""
     about, changes = result.about, result.changes
     found = result.found["violations"]
     failures = sum(one["severity"] == "fail" for one in found)
@@ -83,13 +82,13 @@ def cards(result: AuditResult) -> list[tuple[str, str, str]]:
     steady = result.trend.drop_duplicates(["output", "kind", "name"])["steady"].sum()
     cards = [
         (f"{failures:,}", "failures", f"and {count(len(found) - failures, 'warning')}"),
-        (f"{about['checks']}", "checks", "of features, groups and guards"),
+        (f"{about['checks']}", "checks", "of scores and data"),
         (f"{about['rows']:,}", "rows in the window", "all of them" if _all_rows(result) else "a sample was read"),
     ]
     if about["baseline"]:
-        cards.insert(1, (f"{counted:,}", "scores that changed", f"of {len(changes):,}, beyond noise"))
+        cards.insert(1, (f"{counted:,}", "scores changed", f"of {len(changes):,}, by more than noise"))
     if steady:
-        cards.append((f"{steady}", "steady trends", "see the history below"))
+        cards.append((f"{steady}", "steady trends", "see below"))
     return cards
 
 
@@ -98,7 +97,7 @@ def _all_rows(result: AuditResult) -> bool:
 
 
 def slope(part: pd.DataFrame) -> str:
-    """How one score went from run to run."""
+    """How one score moved from run to run."""
     row, last = part.iloc[0], part.iloc[-1]
     span = f"{row['cir']:.3f} → {last['cir']:.3f} over {count(len(part), 'run')}"
     jump = part[part["run"] == row["jumped"]]
@@ -108,23 +107,23 @@ def slope(part: pd.DataFrame) -> str:
         return span
     # towards 0.5 from either side, or away from it
     fades = abs(last["cir"] - 0.5) < abs(row["cir"] - 0.5)
-    return f"{'fades' if fades else 'grows'} steadily: {span}, {row['slope']:+.4f} a run"
+    return f"{'fades' if fades else 'grows'} steadily: {span}, {row['slope']:+.4f} per run"
 
 
 def provenance(result: AuditResult) -> list[tuple[str, str]]:
     about = result.about
     return [
         ("Audit", str(about["audit"])),
-        ("Name of the run", str(about["run"])),
+        ("Run", str(about["run"])),
         ("Compared with", str(about["baseline"]) if about["baseline"] else "nothing"),
-        ("Model of the history", str(about["model"])),
+        ("Model name", str(about["model"])),
         ("Size of the top", str(about["k"])),
-        ("Chance of a false alarm, each check", f"{about['false_alarm']:g}"),
+        ("Probability of a false alarm per check", f"{about['false_alarm']:g}"),
     ]
 
 
 def limits(result: AuditResult) -> list[list[str]]:
-    """By what the run was judged: a row for each check, and for each name with limits of its own."""
+    """The limits of the run: a row per check, and per name with its own limits."""
     found = []
     for name, check in CHECKS.items():
         judged = result.about["limits"][name]
@@ -132,7 +131,7 @@ def limits(result: AuditResult) -> list[list[str]]:
         for kind in ("features", "groups"):
             for own in judged.get(kind, []):
                 levels = [_level(name, own[level]) for level in ("warn", "fail")]
-                found.append([f"{name}: {own['name']}", f"the same for these {kind} alone", *levels])
+                found.append([f"{name}: {own['name']}", f"the same, for these {kind} only", *levels])
     return found
 
 
@@ -140,7 +139,7 @@ def _level(name: str, value: float | None) -> str:
     if value is None:
         return "–"
     if CHECKS[name].event:
-        return "if so"
+        return "if any"
     return f"{'<' if CHECKS[name].least else '>'} {figure(value)}"
 
 
@@ -153,7 +152,3 @@ def figure(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _window(window: str | None, run: str) -> str:
-    return f"the baseline {window or run}"

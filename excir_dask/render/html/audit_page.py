@@ -1,4 +1,4 @@
-"""The report of an audit: the verdict first, then what changed, how it came about, and the scores themselves."""
+"""The report of an audit: the verdict, what changed, trends, checks of the data, and the explanation itself."""
 
 from __future__ import annotations
 
@@ -12,25 +12,36 @@ from excir_dask.audit.checks import CHECKS
 from excir_dask.audit.history import days_of
 from excir_dask.render.html import audit_content as content
 from excir_dask.render.html import explanation_page
-from excir_dask.render.html.blocks import Block, Choice, Facts, Grid, Legend, Panels, Points, Report, Section, Words
+from excir_dask.render.html.blocks import (
+    Block,
+    Choice,
+    Facts,
+    Grid,
+    Legend,
+    Panels,
+    Paragraphs,
+    Points,
+    Report,
+    Section,
+)
 from excir_dask.render.html.page import require, write
 
 if TYPE_CHECKING:
     from excir_dask.results.audit import AuditResult
 
 SAID = 5
-"""violations that are also said in words"""
+"""violations that are also described in words"""
 SHOWN = 30
-"""violations on the page; violations.json has all of them"""
+"""most violations on the page; violations.json has all of them"""
 MOVED = 15
-"""names of a chart of what changed"""
+"""most names in a chart of changes"""
 OUTPUTS = 12
-"""outputs that have such a chart"""
+"""most outputs with such a chart"""
 SIGNS = (
     ("was", "baseline"),
-    ("now", "now, within limits"),
-    ("warned", "now, warned (!)"),
-    ("failed", "now, failed (✕)"),
+    ("now", "this run, within limits"),
+    ("warned", "this run, warned (!)"),
+    ("failed", "this run, failed (✕)"),
     ("whisker", "95% intervals of both"),
 )
 
@@ -47,7 +58,7 @@ def page(result: AuditResult) -> Report:
 
     scores = {section.key: section for section in explanation_page.sections(result.explanation)}
     ends = {key: scores.pop(key) for key in ("read", "quality", "limits", "provenance")}
-    sections = [_violations(result), _changes(result), _trend(result), _guards(result, ends["read"])]
+    sections = [_violations(result), _changes(result), _trend(result), _data_checks(result, ends["read"])]
     sections += [*scores.values(), ends["quality"], *_end(result, ends)]
     notes = result.about["notes"]
     return Report(
@@ -56,7 +67,7 @@ def page(result: AuditResult) -> Report:
         summary=[content.verdict(result), *([Points([("Note:", f"{note}.") for note in notes])] if notes else [])],
         cards=content.cards(result),
         sections=[section for section in sections if section is not None],
-        footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
+        footer="This page holds scores and counts, and no rows of the lake. It needs no network and sends nothing.",
         dark=AUDIT_DARK,
     )
 
@@ -81,9 +92,9 @@ def _violations(result: AuditResult) -> Section | None:
     ]
     head = ["what", "check", "baseline", "this run", "value", "limit", "uncertainty"]
     said = [(f"{content.SEVERITY[one['severity']]}:", f"{one['description']}.") for one in found[:SAID]]
-    blocks: list[Block] = [Points(said), Grid(head, rows, words=2)]
+    blocks: list[Block] = [Points(said), Grid(head, rows, text_columns=2)]
     if len(found) > SHOWN:
-        blocks.append(Words([f"The first {SHOWN} of {len(found):,}; violations.json has all of them."]))
+        blocks.append(Paragraphs([f"The first {SHOWN} of {len(found):,}; violations.json has all of them."]))
     blocks.append(
         Facts(
             [
@@ -93,7 +104,7 @@ def _violations(result: AuditResult) -> Section | None:
             ]
         )
     )
-    return Section("violations", "What is beyond its limits", blocks, "Failures first.")
+    return Section("violations", "Beyond the limits", blocks, "Failures first.")
 
 
 def _what(violation: Mapping[str, Any], several: bool) -> str:
@@ -128,14 +139,17 @@ def _changes(result: AuditResult) -> Section | None:
             order = some.assign(level=some["severity"].map(levels), size=some["shift"].abs())
             order = order.sort_values(["level", "size"], ascending=False, kind="stable").head(MOVED)
             count = f"The {len(order)} of {len(some):,} {kind}" if len(order) < len(some) else f"All {len(some)} {kind}"
-            blocks += [Words([f"{count}, those that were named and moved most first."]), before_and_now(order)]
+            blocks += [
+                Paragraphs([f"{count}: first those beyond limits, then those that changed most."]),
+                before_and_now(order),
+            ]
         panels.append((str(output), blocks))
-    lead = "Scores in the baseline and in this run; the figure on the right is the change."
-    return Section("changes", "Before and now", [Legend(SIGNS), Choice("Output", panels)], lead)
+    lead = "Scores in the baseline and in this run; the number on the right is the change."
+    return Section("changes", "Baseline and this run", [Legend(SIGNS), Choice("Output", panels)], lead)
 
 
 def _severities(result: AuditResult) -> dict[tuple[str, str, str], str]:
-    """Of every name that a check of scores found, the worst."""
+    """The worst severity of every name with a violation."""
     found: dict[tuple[str, str, str], str] = {}
     for one in reversed(result.found["violations"]):  # failures come first, so they are written last
         found[one["output"], one["kind"], one["feature_name"]] = one["severity"]
@@ -156,15 +170,15 @@ def _trend(result: AuditResult) -> Section | None:
         panels.append(
             (name, content.slope(part), trend(part, days_of(part).tolist(), result.about["baseline"], height))
         )
-    signs = [("with", "CIR"), ("band", "its 95% band"), ("ring", "the baseline's run"), ("cross", "the audit failed")]
+    signs = [("with", "CIR"), ("band", "95% band"), ("ring", "the baseline"), ("cross", "the audit failed")]
     lead = (
-        "What the checks named and what moves steadily, run by run; noise alone would not be called steady. All charts "
-        "span the same range of CIR, each around its own scores."
+        "Names beyond limits, and names that move steadily, more than noise explains. All charts span the same range "
+        "of CIR, each around its own scores."
     )
-    return Section("trend", "Trend over the runs", [Legend(signs), Panels(panels)], lead)
+    return Section("trend", "Trends over the runs", [Legend(signs), Panels(panels)], lead)
 
 
-def _guards(result: AuditResult, read: Section) -> Section:
+def _data_checks(result: AuditResult, read: Section) -> Section:
     rows = [
         [
             one["kind"] if one["kind"] != "settings" else "run",
@@ -177,8 +191,10 @@ def _guards(result: AuditResult, read: Section) -> Section:
         for one in result.found["checks"]
         if CHECKS[one["constraint_check_type"]].about_data
     ]
-    head = ["of", "guard", "result", "compared", "value", "first limit"]
-    return replace(read, title="What was read, and its guards", blocks=[Grid(head, rows, words=3), *read.blocks])
+    head = ["of", "check", "result", "compared", "value", "first limit"]
+    return replace(
+        read, title="Data read, and checks of the data", blocks=[Grid(head, rows, text_columns=3), *read.blocks]
+    )
 
 
 def _end(result: AuditResult, ends: Mapping[str, Section]) -> list[Section]:
@@ -188,14 +204,14 @@ def _end(result: AuditResult, ends: Mapping[str, Section]) -> list[Section]:
         Section(
             "terms",
             "Checks and their limits",
-            [Grid(["check", "of what", "warns", "fails"], content.limits(result), 2)],
+            [Grid(["check", "compares", "warns", "fails"], content.limits(result), 2)],
         ),
-        Section("audit-limits", "What an audit says, and what it does not", [Points(content.LIMITS)]),
+        Section("audit-limits", "What an audit means, and what it does not", [Points(content.LIMITS)]),
         limits,
     ]
 
 
 _UNCERTAINTY = (
-    "Standard error of the change, from both runs; for an order, what noise alone would leave of it. A change counts "
-    "where it is several times larger than this."
+    "Standard error of the change, from both runs; for an order, the agreement that noise alone would leave. A change "
+    "counts only if it is several times larger than this."
 )

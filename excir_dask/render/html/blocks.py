@@ -17,16 +17,16 @@ class Strong(str):
 
 
 @dataclass(frozen=True)
-class Words:
-    """Paragraphs, each a text or a list of parts."""
+class Paragraphs:
+    """Paragraphs of text, each a string or a list of parts."""
 
-    kind: ClassVar[str] = "words"
+    kind: ClassVar[str] = "paragraphs"
     paragraphs: Sequence[str | Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Points:
-    """A list; each point begins with words that stand out, which may be empty."""
+    """A list; each point starts with a part that stands out, which may be empty."""
 
     kind: ClassVar[str] = "points"
     points: Sequence[tuple[str, str]]
@@ -48,7 +48,7 @@ class Verdict:
     text: str
     tone: Tone = "plain"
     word: str = ""
-    """the verdict itself, which stands out: colours alone do not reach everybody"""
+    """the verdict in one word, which stands out: not everybody sees colours"""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Chart:
     height: int
     """pixels"""
     label: str
-    """what it shows, for those who cannot see it"""
+    """what it shows, for screen readers"""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Small charts side by side, or one below the other where there is no room; each has a name and a remark."""
+    """Small charts side by side, or below each other where there is no room; each has a name and a remark."""
 
     kind: ClassVar[str] = "panels"
     panels: Sequence[tuple[str, str, Chart]]
@@ -86,8 +86,8 @@ class Grid:
     kind: ClassVar[str] = "grid"
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    words: int = 1
-    """columns that hold words, from the left; the others hold numbers"""
+    text_columns: int = 1
+    """how many columns, from the left, hold text; the others hold numbers"""
     strong: int | None = None
     """row that stands out"""
 
@@ -100,9 +100,9 @@ class Rows:
     content: Mapping[str, Any]
     """as :func:`~excir_dask.render.html.table_data.pack` makes it"""
     what: str
-    """what a row is, in the plural"""
+    """what its rows are, in the plural"""
     note: str = ""
-    """what was left out, and where it is"""
+    """what was left out, and where to find it"""
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ class GroupList:
 
 @dataclass(frozen=True)
 class Choice:
-    """Several panels, of which the reader sees the chosen one."""
+    """Several panels, of which the reader chooses one."""
 
     kind: ClassVar[str] = "choice"
     label: str
     panels: Sequence[tuple[str, Sequence[Block]]]
 
 
-Block = Words | Points | Facts | Verdict | Legend | Chart | Panels | Grid | Rows | GroupList | Choice
+Block = Paragraphs | Points | Facts | Verdict | Legend | Chart | Panels | Grid | Rows | GroupList | Choice
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Section:
     """A part of a report with a heading."""
 
     key: str
-    """its address in the page"""
+    """its anchor in the page"""
     title: str
     blocks: Sequence[Block]
     lead: str = ""
@@ -146,10 +146,10 @@ class Report:
     """the kind of report"""
     title: str
     summary: Sequence[Block]
-    """what stands above all sections"""
+    """blocks above all sections"""
     cards: Sequence[tuple[str, str, str]]
-    """figures at a glance: value, name and a remark"""
+    """numbers at a glance: value, name and a remark"""
     sections: Sequence[Section]
     footer: str
     dark: Mapping[str, str]
-    """colours of the charts on a light ground -> on a dark one"""
+    """colours of charts on a light page -> on a dark one"""

@@ -1,4 +1,4 @@
-"""Charts of an explanation: the ranking, the outputs side by side, and how scores spread."""
+"""Charts of an explanation: the ranking, the map of outputs, and the distribution of scores."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ WORD = {1: "with the output", -1: "against the output", 0: "neither"}
 ROW = 27
 """pixels of a bar and the gap below it"""
 DOTS = 1200
-"""of a swarm with one output; with more features a dot stands for several of them"""
+"""most dots of one output; with more features a dot stands for several of them"""
 LEAST_DOTS = 150
-"""of each output, however many there are"""
+"""dots per output, however many outputs there are"""
 
 
 def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
-    """Bars from 0.5 to the score with whiskers from ``low`` to ``high``, the best ranked feature on top."""
+    """Bars from 0.5 to the score with whiskers from ``low`` to ``high``, the highest rank on top."""
     from bokeh.models import ColumnDataSource, FixedTicker, Span
 
     half = _half(np.concatenate([table["low"], table["high"], table["cir"]]))
@@ -48,7 +48,7 @@ def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
     name_rows(figure, list(table["feature"]), [f"{cir:.3f}" for cir in table["cir"]])
     ticks = [round(0.5 + half * side, 4) for side in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     figure.xaxis.ticker = FixedTicker(ticks=ticks, minor_ticks=[])
-    figure.xaxis.axis_label = "CIR (0.5: neither way)"
+    figure.xaxis.axis_label = "CIR (0.5: none either way)"
     source = ColumnDataSource(
         {
             "y": list(range(count)),
@@ -61,7 +61,7 @@ def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
         }
     )
     bars = figure.hbar(y="y", left=0.5, right="cir", height=0.66, color="colour", line_color=None, source=source)
-    # light under dark: whiskers are to be seen on bars and beside them
+    # a light line under a dark one: whiskers must show on bars and beside them
     figure.segment("low", "y", "high", "y", line_color=PAPER, line_width=4, line_alpha=0.8, source=source)
     figure.segment("low", "y", "high", "y", line_color=INK, line_width=1.4, source=source)
     figure.add_layout(Span(location=0.5, dimension="height", line_color=INK, line_width=1))
@@ -76,7 +76,7 @@ def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
 
 
 def side_by_side(cir: NDArray[np.float64], features: Sequence[str], outputs: Sequence[str]) -> Chart:
-    """A map of scores, (features, outputs): colour tells the side, its depth the strength."""
+    """A map of scores, (features, outputs): the colour shows the direction, its depth the strength."""
     from bokeh.models import ColumnDataSource, FixedTicker
 
     rows, columns = cir.shape
@@ -118,7 +118,7 @@ def side_by_side(cir: NDArray[np.float64], features: Sequence[str], outputs: Seq
 
 
 def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart, int]:
-    """For each output a beeswarm of scores over a strip of them, and how many features a dot stands for."""
+    """A beeswarm of scores per output above a strip of the same, and how many features a dot stands for."""
     from bokeh.models import ColumnDataSource, FixedTicker, Span
 
     most = max(LEAST_DOTS, DOTS // len(tables))
@@ -129,7 +129,7 @@ def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart
     name_rows(figure, outputs)
     figure.ygrid.grid_line_color = GRID
     figure.ygrid.ticker = FixedTicker(ticks=[place + 0.5 for place in range(rows - 1)], minor_ticks=[])
-    figure.xaxis.axis_label = "CIR (0.5: neither way)"
+    figure.xaxis.axis_label = "CIR (0.5: none either way)"
     x, y, strip, names, colours = [], [], [], [], []
     for place, table in enumerate(tables):
         ordered = table.sort_values(["cir", "feature"]).iloc[step // 2 :: step]
@@ -150,11 +150,11 @@ def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart
     figure.add_layout(Span(location=0.5, dimension="height", line_color=MUTED, line_width=1))
     if step == 1:
         hover(figure, [dots], {"feature": "@name", "CIR": "@x{0.0000}"})
-    return chart(figure, f"How the scores of all features spread between 0 and 1, for {rows} outputs"), step
+    return chart(figure, f"Distribution of the scores of all features between 0 and 1, for {rows} outputs"), step
 
 
 def _offsets(scores: NDArray[np.float64], width: float = 0.011, reach: float = 0.34) -> NDArray[np.float64]:
-    """Dots of nearly one score spread to both sides of their line: 0, up, down, further up, ..."""
+    """Offsets that spread dots of almost the same score to both sides of their line: 0, up, down, further up, ..."""
     cells = np.floor(scores / width).astype(int)
     place = np.zeros(len(scores))
     seen: dict[int, int] = {}

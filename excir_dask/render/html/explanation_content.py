@@ -1,4 +1,4 @@
-"""Sentences of an explanation's report, and what it says of rows, columns, quality and provenance."""
+"""What the report of an explanation says: title, summary, rows, columns, quality, limits and provenance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, percent, size
-from excir_dask.render.html.blocks import Block, Points, Strong, Words
+from excir_dask.render.html.blocks import Block, Paragraphs, Points, Strong
 from excir_dask.render.text.notes import notes
 
 if TYPE_CHECKING:
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
 FAINT = 0.05
-"""strength below which a feature is said to show next to no co-movement"""
+"""strength below which a feature is said to show almost no co-movement"""
 SUMMED = 12
-"""outputs that the summary speaks of"""
+"""most outputs in the summary"""
 COLUMNS = 40
-"""columns that were left out or converted, of which a reader sees the names"""
+"""most names of columns that were left out or converted"""
 LIMITS = (
     (
-        "It measures co-movement, not causes.",
+        "CIR measures co-movement, not causes.",
         "A sensor that only follows the real driver scores as high as the driver.",
     ),
     (
         "A score of 0.5 does not mean “unimportant”.",
-        "Where an output rises with a feature on one side and falls on the other, as with a square, the two cancel.",
+        "If an output rises on one side of the feature's centre and falls on the other, like a square, the two cancel.",
     ),
     (
         "Few rows can carry a score.",
-        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” says how many carry it. "
-        "Low support is flagged.",
+        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” tells how many rows carry "
+        "a score; low support is flagged.",
     ),
     (
         "Margins are better outputs than labels.",
-        "An output of zeros and ones makes its centre jump with the share of ones. Shifting or scaling one changes "
-        "nothing; bending it, as a sigmoid does, changes scores.",
+        "The centre of an output of zeros and ones jumps with the share of ones. Shifting or scaling an output changes "
+        "nothing; a sigmoid changes scores.",
     ),
     (
-        "Errors are those of independent rows, or of row groups",
-        "where their spread shows that rows of one resemble each other. Likeness beyond row groups, between days for "
-        "instance, cannot be seen.",
+        "Standard errors assume independent rows, or independent row groups",
+        "if the spread between row groups shows that rows of one are alike. Dependence between row groups, such as "
+        "between days, goes unseen.",
     ),
     (
         "A group's score depends on its members' scales.",
-        "“Scaled” weighs them alike. Members that move against each other cancel; “unsigned” shows what they would "
-        "give if they did not.",
+        "“Scaled” weighs all members equally. Members that move against each other cancel; “unsigned” is the strength "
+        "if they did not.",
     ),
 )
 
@@ -59,19 +59,19 @@ def title(explanation: Explanation) -> str:
 
 
 def summary(explanation: Explanation) -> list[Block]:
-    """The answer: plain sentences for one output, a line for each of several."""
+    """The answer: plain sentences for one output, a line per output for several."""
     outputs = list(explanation.outputs["output"])
     tables = [explanation.of(output) for output in outputs[:SUMMED]]
     if len(outputs) == 1:
-        return [Words([_sentence(tables[0], outputs[0])])]
+        return [Paragraphs([_sentence(tables[0], outputs[0])])]
     points = []
     for output, table in zip(outputs, tables, strict=False):
         sides = ((1, "▲"), (-1, "▼"))
         parts = [f"{arrow} {', '.join(names[:3])}" for way, arrow in sides if (names := _strongest(table, way))]
-        points.append((f"{output}:", "  ".join(parts) or "nothing moves with it"))
-    found: list[Block] = [Words(["Features that move most with (▲) and against (▼) each output:"]), Points(points)]
+        points.append((f"{output}:", "  ".join(parts) or "no feature moves with it"))
+    found: list[Block] = [Paragraphs(["Features that move most with (▲) or against (▼) each output:"]), Points(points)]
     if len(outputs) > SUMMED:
-        found.append(Words([f"The other {len(outputs) - SUMMED:,} outputs are below."]))
+        found.append(Paragraphs([f"The other {len(outputs) - SUMMED:,} outputs are below."]))
     return found
 
 
@@ -86,8 +86,8 @@ def _sentence(table: pd.DataFrame, output: str) -> list[str]:
                 said.append(Strong(name))
             said.append(f" {'moves' if len(names) == 1 else 'move'} most {word} {output}")
     faint = int((table["strength"] < FAINT).sum())
-    said = [*said, "."] if said else [f"Nothing moves with {output}."]
-    return [*said, f" {faint:,} of {count(len(table), 'feature')} show next to no co-movement."] if faint else said
+    said = [*said, "."] if said else [f"No feature moves with {output}."]
+    return [*said, f" {faint:,} of {count(len(table), 'feature')} show almost no co-movement."] if faint else said
 
 
 def _strongest(table: pd.DataFrame, way: int) -> list[str]:
@@ -95,7 +95,7 @@ def _strongest(table: pd.DataFrame, way: int) -> list[str]:
 
 
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
-    """Figures at a glance."""
+    """Numbers at a glance."""
     rows, settings = explanation.facts.rows, explanation.facts.settings
     sample = "all rows of the lake" if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
     outputs, model = list(explanation.outputs["output"]), explanation.provenance.model
@@ -125,7 +125,7 @@ def read(explanation: Explanation) -> list[tuple[str, str]]:
     if settings.fraction < 1:
         by = "row by row" if settings.sampling == "rows" else "in whole row groups"
         found.append(("Sample", f"{rows.sampled:,} rows ({percent(settings.fraction)}), {by}, seed {settings.seed}"))
-    found.append(("Dropped: output missing", f"{rows.without_output:,}"))
+    found.append(("Dropped: no output", f"{rows.without_output:,}"))
     if settings.weights:
         found.append(("Weights", settings.weights))
         found.append(("Dropped: weight missing or zero", f"{rows.without_weight:,}"))
@@ -150,15 +150,13 @@ def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
 
 
 def quality(explanation: Explanation) -> list[tuple[str, str]]:
-    """The notes of the result's text, as points."""
-    found = [note.removeprefix("note: ") for note in notes(explanation)]
-    return [("", note[0].upper() + note[1:] + ".") for note in found] or [
-        ("", "Nothing was found that needs a remark.")
-    ]
+    """The notes of the text, as points."""
+    found = [("", f"{note[0].upper()}{note[1:]}.") for note in notes(explanation)]
+    return found or [("", "Nothing needs a remark.")]
 
 
 def provenance(explanation: Explanation) -> list[tuple[str, str]]:
-    """Where the result came from, and how to make it again."""
+    """Where the result came from, and how to reproduce it."""
     made, settings = explanation.provenance, explanation.facts.settings
     model = made.model
     amount = f", {size(made.bytes_read)} read" if made.bytes_read else ""
@@ -166,7 +164,7 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
     if made.lake.fingerprint is not None:
         found.append(("Fingerprint of the lake", made.lake.fingerprint))
     if model is not None:
-        found.append(("Model", f"{model.kind}, asked for its {model.predict_type}"))
+        found.append(("Model", f"{model.kind}, {model.predict_type}"))
         found.append(("SHA-256 of the model", model.sha256))
         found.append(("Columns of the model", f"{len(model.columns):,}"))
     found += [
@@ -182,8 +180,8 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
 def interval(explanation: Explanation) -> str:
     """What the whiskers of the ranking mean."""
     if explanation.facts.settings.fraction < 1:
-        return "95% interval of what all rows of the lake would give"
-    return "95% interval, for other rows like these"
+        return "95% interval of the score of all rows of the lake"
+    return "95% interval of the score of other rows like these"
 
 
 def _outputs(columns: Mapping[str, str | None]) -> str:

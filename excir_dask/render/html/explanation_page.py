@@ -1,4 +1,4 @@
-"""The report of an explanation: which sections it has, and what stands in each."""
+"""The report of an explanation: its sections, and the blocks of each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from excir_dask.render.html.blocks import (
     Grid,
     GroupList,
     Legend,
+    Paragraphs,
     Points,
     Report,
     Rows,
     Section,
-    Words,
 )
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
 TOP = 20
-"""features of a ranking and of the outputs side by side"""
+"""features in the ranking, and in the map of outputs"""
 OUTPUTS = 12
-"""outputs that have charts and groups of their own"""
+"""most outputs with their own charts and groups"""
 MAPPED = 24
-"""outputs that stand side by side"""
+"""most outputs in the map"""
 GROUPS, MEMBERS = 60, 40
-"""groups of an output, and members of a group, that a reader sees"""
+"""most groups of an output, and members of a group"""
 TABLE = 1_200_000
-"""bytes that the table of all features may take: with the scripts a report then stays below 2 MB"""
+"""most bytes of the table of all features: with its scripts a report then stays below 2 MB"""
 LEAST = 30
-"""bytes that a row of it takes at least"""
+"""fewest bytes of one of its rows"""
 ARROWS = {1: "▲", -1: "▼", 0: "·"}
 SIDES = {1: "with", -1: "against", 0: "none"}
 SIGNS = (("with", "moves with the output"), ("against", "moves against it"))
@@ -64,13 +64,13 @@ def page(explanation: Explanation) -> Report:
         summary=content.summary(explanation),
         cards=content.cards(explanation),
         sections=sections(explanation),
-        footer="This page holds scores and counts, no rows of the lake. It needs no network and sends nothing.",
+        footer="This page holds scores and counts, and no rows of the lake. It needs no network and sends nothing.",
         dark=DARK,
     )
 
 
 def sections(explanation: Explanation) -> list[Section]:
-    """All that is to be said of an explanation, also within the report of something larger."""
+    """The sections of an explanation; the report of an audit has them too."""
     limits = _limits(explanation)
     found = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
     found += [_table(explanation, limits), _read(explanation), *_end(explanation)]
@@ -78,7 +78,7 @@ def sections(explanation: Explanation) -> list[Section]:
 
 
 def _limits(explanation: Explanation) -> pd.DataFrame:
-    """The feature table with the ends of its 95% intervals: for all rows of the lake, or for other rows like these."""
+    """The feature table with 95% intervals: of the scores of all rows, or of other rows like these."""
     table = explanation.features
     if explanation.facts.settings.fraction < 1:
         found = explanation.intervals()
@@ -102,7 +102,7 @@ def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
     total = explanation.features["feature"].nunique()
     lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
     if len(outputs) > OUTPUTS:
-        lead += f" The first {OUTPUTS} of {len(outputs):,} outputs are drawn; the table below has the others."
+        lead += f" The first {OUTPUTS} of {len(outputs):,} outputs are drawn; the table below has all of them."
     legend = Legend([*SIGNS, ("whisker", content.interval(explanation))])
     return Section("ranking", "Ranking", [legend, _choose(panels)], lead)
 
@@ -119,7 +119,7 @@ def _side_by_side(explanation: Explanation) -> Section | None:
     shown = outputs[:MAPPED]
     some = table[table["feature"].isin(features) & table["output"].isin(shown)]
     cir = some.pivot(index="feature", columns="output", values="cir").loc[features, shown].to_numpy(dtype=np.float64)
-    lead = f"The {len(features)} features that are strongest for any output; the deeper the colour, the stronger."
+    lead = f"The {len(features)} features that are strongest for any output; the darker the colour, the stronger."
     if len(outputs) > MAPPED:
         lead += f" {MAPPED} of {len(outputs):,} outputs are shown."
     return Section("outputs", "Outputs side by side", [Legend(SIGNS), side_by_side(cir, features, shown)], lead)
@@ -130,10 +130,10 @@ def _spread(explanation: Explanation) -> Section:
 
     outputs = _names(explanation)[:OUTPUTS]
     drawn, step = swarm([explanation.of(output) for output in outputs], outputs)
-    each = "A dot for each feature" if step == 1 else f"A dot for every {step} features, in the order of their scores"
+    each = "A dot per feature" if step == 1 else f"A dot per {step} features, in the order of their scores"
     return Section(
         "spread",
-        "How scores spread",
+        "Distribution of the scores",
         [Legend(SIGNS), drawn],
         f"{each}; the strip below the dots shows the same scores.",
     )
@@ -155,7 +155,7 @@ def _groups(explanation: Explanation) -> Section | None:
         )
         some = [_group(row, known) for row in groups.head(GROUPS).to_dict("records")]
         left = len(groups) - len(some)
-        note = f"{left:,} weaker groups are not shown; all of them are in groups.parquet." if left > 0 else ""
+        note = f"{left:,} weaker groups are not shown; groups.parquet has all of them." if left > 0 else ""
         panels.append((output, [GroupList(some, note)]))
     lead = "Correlated features scored together. The bar reaches from 0.5 to the group's CIR."
     return Section("groups", "Groups and their members", [_choose(panels)], lead)
@@ -200,14 +200,14 @@ def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
         keep = max(1, int(keep * min(0.95, 0.98 * TABLE / bytes_)))
         table = _content(limits.groupby("output", sort=False).head(keep), len(outputs))
     note = (
-        f"To keep this file small it holds the first {keep:,} of {full:,} features"
-        f"{' of each output' if len(outputs) > 1 else ''}; features.parquet, beside a saved explanation, holds all."
+        f"To keep this file small, it holds the first {keep:,} of {full:,} features"
+        f"{' of each output' if len(outputs) > 1 else ''}; features.parquet, in the saved folder, has all of them."
         if keep < full
         else ""
     )
     name = "All features" if keep == full else f"The first {keep:,} features"
     what = "features" if len(outputs) == 1 else "scores"
-    return Section("features", name, [Rows(table, what, note)], "Search, choose, or sort by any column.")
+    return Section("features", name, [Rows(table, what, note)], "Search, filter, or sort by any column.")
 
 
 def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
@@ -217,16 +217,16 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
     place = len(columns)
     columns += [
         Column("rank", "whole", table["rank"], "1 is the strongest"),
-        Column("CIR", "score", table["cir"], "share of the co-movement that is aligned; 0.5: neither way", bar=True),
+        Column("CIR", "score", table["cir"], "share of co-movement that is aligned; 0.5: none either way", bar=True),
         Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
         Column("low", "score", table["low"], "lower end of the 95% interval"),
         Column("high", "score", table["high"], "upper end of the 95% interval"),
         Column("strength", "score", table["strength"], "|2 CIR - 1|"),
-        Column("missing", "whole", table["missing"], "rows in which the feature is missing"),
-        Column("effective rows", "whole", table["n_eff"], "how many rows carry the score"),
-        Column("centre", "number", table["center"], "what the feature is centred on"),
-        Column("q25", "number", table["q25"], "a quarter of the values lie below"),
-        Column("q75", "number", table["q75"], "a quarter of the values lie above"),
+        Column("missing", "whole", table["missing"], "rows without a value"),
+        Column("effective rows", "whole", table["n_eff"], "effective number of rows behind the score"),
+        Column("centre", "number", table["center"], "value that the feature is centred on"),
+        Column("q25", "number", table["q25"], "lower quartile"),
+        Column("q75", "number", table["q75"], "upper quartile"),
         Column("flag", "flag", table["flag"], "what to be careful with", pick=True),
     ]
     return pack(columns, sort=place)
@@ -236,17 +236,17 @@ def _read(explanation: Explanation) -> Section:
     blocks: list[Block] = [Facts(content.read(explanation))]
     columns = content.columns(explanation)
     if columns:
-        blocks.append(Grid(["column", "what happened", "why"], columns[: content.COLUMNS], words=3))
+        blocks.append(Grid(["column", "what happened", "why"], columns[: content.COLUMNS], text_columns=3))
     if len(columns) > content.COLUMNS:
         left = len(columns) - content.COLUMNS
-        blocks.append(Words([f"And {left:,} more, which explanation.json names."]))
-    return Section("read", "What was read and left out", blocks)
+        blocks.append(Paragraphs([f"And {left:,} more; explanation.json names all of them."]))
+    return Section("read", "Data read and left out", blocks)
 
 
 def _end(explanation: Explanation) -> list[Section]:
     return [
         Section("quality", "Quality notes", [Points(content.quality(explanation))]),
-        Section("limits", "What a score says, and what it does not", [Words([_MEANING]), Points(content.LIMITS)]),
+        Section("limits", "What a score means, and what it does not", [Paragraphs([_MEANING]), Points(content.LIMITS)]),
         Section("provenance", "Provenance", [Facts(content.provenance(explanation))]),
     ]
 
@@ -256,6 +256,6 @@ def _choose(panels: list[tuple[str, list[Block]]]) -> Block:
 
 
 _MEANING = (
-    "Feature and output are centred; CIR is the share of their co-movement that is aligned. 1: they always move "
-    "together, 0: always against each other, 0.5: neither. Strength is |2 CIR − 1|, whatever the direction."
+    "Feature and output are centred. CIR is the share of their co-movement that is aligned: 1 if they always move "
+    "together, 0 if always against each other, 0.5 if neither. Strength is |2 CIR − 1|, whatever the direction."
 )

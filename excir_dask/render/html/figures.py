@@ -11,18 +11,18 @@ from excir_dask.render.plots.ranking import COLOURS
 
 INK, MUTED, GRID = "#20242a", "#626a73", "#e2e5e9"
 PAPER = "#fefefe"
-"""not quite white: Bokeh leaves out what is its default, and the script could not swap it"""
+"""not quite white: Bokeh omits its default colour from the JSON, and the script could not swap it"""
 WITH, AGAINST, NEITHER = COLOURS[1], COLOURS[-1], COLOURS[0]
 DARK = {
     INK: "#e8eaed", MUTED: "#a3abb5", GRID: "#343a42", PAPER: "#191d22",
     WITH: "#5aa9e6", AGAINST: "#ec8460", NEITHER: "#8d949c",
 }  # fmt: skip
-"""colours of a chart on a light ground -> on a dark one; the page's script swaps them"""
+"""colours of a chart on a light page -> on a dark one; the script of the page swaps them"""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
 def bare(height: int, x_range: Any, y_range: Any, **options: Any) -> Any:
-    """A figure as wide as its place, without tools: a finger that scrolls the page must not move the chart."""
+    """A figure as wide as its container, without tools: scrolling the page with a finger must not move the chart."""
     from bokeh.models import NoOverlap
     from bokeh.plotting import figure
 
@@ -55,7 +55,7 @@ def chart(figure: Any, label: str) -> Chart:
 
 
 def name_rows(figure: Any, names: Sequence[str], values: Sequence[str] = ()) -> None:
-    """Names on the left of rows 0, 1, ... and, if they are given, values on their right."""
+    """Names on the left of rows 0, 1, ... and, if given, values on the right."""
     from bokeh.models import FixedTicker, LinearAxis
 
     places = list(range(len(names)))
@@ -76,12 +76,12 @@ def name_rows(figure: Any, names: Sequence[str], values: Sequence[str] = ()) -> 
 
 
 def hover(figure: Any, renderers: Sequence[Any], tooltips: Mapping[str, str]) -> None:
-    """What a reader sees on pointing at something; Bokeh escapes the values."""
+    """Tooltips; Bokeh escapes the values."""
     from bokeh.models import HoverTool
 
     figure.add_tools(HoverTool(renderers=list(renderers), tooltips=list(tooltips.items()), point_policy="follow_mouse"))
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:
-    """Numbers that take few characters in a file; what is missing is None."""
+    """Numbers of few characters; missing values are None."""
     return [None if value != value else round(float(value), digits) for value in values]

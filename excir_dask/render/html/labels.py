@@ -17,7 +17,7 @@ _ROUNDS = 20
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Names beside a chart, none wider than :data:`LABEL`, and cut so that they still differ.
+    """Names beside a chart, at most as wide as :data:`LABEL`, cut so that they still differ.
 
     >>> labels(["wheel_front_01_temperature", "wheel_front_02_temperature", "speed"])
     ['wheel_front_01…', 'wheel_front_02…', 'speed']
@@ -36,14 +36,14 @@ def labels(names: Sequence[str]) -> list[str]:
 
 
 def _apart(names: Sequence[str]) -> dict[str, str]:
-    """Labels of names that begin and end alike: mostly of what is between, with as much of the beginning as fits."""
-    start = _beginning(names)
+    """Labels of names that start and end alike: what is in between, after as much of the start as fits."""
+    start = _common_start(names)
     found: dict[str, str] = {}
     for known in (re.sub(r"[^_.\W]*$", "", start), start):  # whole words, unless that shows no difference
         left = [name[len(known) :] for name in names]
-        end = re.sub(r"^[^_.\W]*", "", _beginning([name[::-1] for name in left])[::-1])
+        end = re.sub(r"^[^_.\W]*", "", _common_start([name[::-1] for name in left])[::-1])
         inner = [name[: len(name) - len(end)] + "…" * bool(end) for name in left]
-        head = _first(known, LABEL - 1 - max(map(_width, inner)))
+        head = _start(known, LABEL - 1 - max(map(_width, inner)))
         head = known if head == known else f"{head}…"
         found = {name: label(head + text) for name, text in zip(names, inner, strict=True)}
         if len(set(found.values())) > 1:
@@ -59,23 +59,23 @@ def label(name: str, most: int = LABEL) -> str:
     """
     cut = name
     if _width(name) > most:
-        cut = f"{_first(name, (most - 1) // 2)}…{_first(name[::-1], most // 2)[::-1]}"
-    # Bokeh takes $$...$$, \[...\] and \(...\) for formulas, and would look for a typesetter on the network.
+        cut = f"{_start(name, (most - 1) // 2)}…{_start(name[::-1], most // 2)[::-1]}"
+    # Bokeh reads $$...$$, \[...\] and \(...\) as formulas, and would fetch a typesetter from the network.
     return cut.replace("$$", "$\u200b$").replace("\\[", "\\\u200b[").replace("\\(", "\\\u200b(")
 
 
 def _width(text: str) -> float:
-    """Small letters that would take as much room."""
+    """Width of a text in lower-case letters."""
     return sum(CAPITAL if mark.isupper() else cells(mark) for mark in text)
 
 
-def _first(text: str, room: float) -> str:
-    """As much of a text's beginning as takes the room of so many small letters."""
+def _start(text: str, room: float) -> str:
+    """As much of the start of a text as fits into so many lower-case letters."""
     ends = accumulate(map(_width, text))
     return text[: sum(end <= room for end in ends)]
 
 
-def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
+def _common_start(names: Sequence[str]) -> str:
+    """The common start of all names."""
     first, last = min(names), max(names)
     return first[: next((place for place, mark in enumerate(first) if mark != last[place]), len(first))]

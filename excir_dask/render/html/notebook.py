@@ -33,11 +33,11 @@ def explanation(result: Explanation, k: int = 15) -> str:
         parts += _ranking(str(output), "feature", features, _feature_rows(features.head(k)))
         if len(groups):
             parts += _ranking(str(output), "group", groups, _group_rows(groups.head(k), features))
-    return _fragment([*parts, *map(_paragraph, [explanation_text.KEY, *notes(result)])])
+    return _fragment([*parts, *map(_paragraph, [explanation_text.KEY, *(f"note: {note}" for note in notes(result))])])
 
 
 def agreement(result: Agreement, top: int = 10) -> str:
-    """The measures and their meaning for every output, the largest shifts, then what differs."""
+    """Measures of every output and what they mean, the largest shifts, then what differs."""
     rows, titles = result.table.to_dict("records"), ["output", "kind", "n", "k", *agreement_text.MEASURES]
     shifts = result.shifts(n=top)
     return _fragment(
@@ -48,7 +48,7 @@ def agreement(result: Agreement, top: int = 10) -> str:
                 f"<p>{_bold(row['output'])}, {row['kind']}: {escape(agreement_text.verdict(result, row))}</p>"
                 for row in rows
             ),
-            _paragraph("largest shifts of scores"),
+            _paragraph("largest score shifts"),
             _table(map(str, shifts), [[_cell(value) for value in row] for row in shifts.to_numpy().tolist()]),
             *map(_paragraph, [agreement_text.KEY, *agreement_text.notes(result)]),
         ]

@@ -1,7 +1,7 @@
-"""A report is a list of sections, a section a list of blocks; here they become one HTML file that needs no network.
+"""Writes a report as one HTML file that needs no network.
 
-The file holds its scripts, and a policy that lets the browser run these scripts alone and load nothing: a name that
-slipped through the escaping could still do nothing.
+The file holds its scripts, and a content security policy that lets the browser run only these and load nothing else:
+even a name that slipped through the escaping could do nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SCRIPTS = ("charts.js", "table.js", "page.js")
 
 
 def available() -> bool:
-    """Whether what reports are built with is installed."""
+    """Whether the packages that reports need are installed."""
     return all(importlib.util.find_spec(name) is not None for name in ("bokeh", "jinja2"))
 
 
 def require() -> None:
-    """Say what to install if something is missing."""
+    """Say what to install if a package is missing."""
     missing = [name for name in ("bokeh", "jinja2") if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
@@ -49,7 +49,7 @@ class HasReport(Protocol):
 
 
 def add(result: HasReport, path: Path, wanted: bool | None) -> None:
-    """Write a result's report if it is wanted; None: if it can be, because a page must never cost the result."""
+    """Write the report of a result if ``wanted``; None: if it can be, and without losing the result if that fails."""
     if wanted:
         result.report(path)
     elif wanted is None and available():
@@ -62,7 +62,7 @@ def add(result: HasReport, path: Path, wanted: bool | None) -> None:
 
 
 def write(report: Report, path: str | os.PathLike[str]) -> Path:
-    """Write a report to a file, which appears whole or not at all; a file that is no report is not replaced."""
+    """Write a report to a file, which appears whole or not at all; only reports are replaced."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target} is a folder; name a file in it, such as {target / 'report.html'}")
@@ -104,7 +104,7 @@ def render(report: Report) -> str:
 
 
 class _Places:
-    """Ids in the order of a page, and the data that its scripts find under them."""
+    """Ids in the order of the page, and the data that its scripts find by them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -121,7 +121,7 @@ class _Places:
 
 
 def script_json(value: Any) -> Any:
-    """JSON that can stand in a script element, whatever the strings in it."""
+    """JSON that is safe inside a script element, whatever its strings hold."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in ("<", ">", "&", "\u2028", "\u2029"):
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -129,7 +129,7 @@ def script_json(value: Any) -> Any:
 
 
 def _renamed(item: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """A chart with ids of its own: Bokeh counts them up through a process, so that no two files would be alike."""
+    """A chart with ids of its own: Bokeh counts ids per process, so no two files would be the same."""
     known: dict[str, str] = {}
 
     def walk(value: Any) -> Any:
@@ -148,7 +148,7 @@ def _renamed(item: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _bokeh() -> tuple[str, str]:
-    """Bokeh's script, packed (1.3 MB become 0.5 MB), and its hash for the policy."""
+    """Bokeh's script, compressed from 1.3 MB to 0.5 MB, and its hash for the policy."""
     import bokeh
 
     text = (Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js").read_bytes()

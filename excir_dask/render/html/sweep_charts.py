@@ -1,4 +1,4 @@
-"""Charts of a sweep: what agreement costs, with the Pareto front, and how it grows with the rows."""
+"""Charts of a sweep: runtime against agreement with the Pareto front, and agreement against the share of rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Floats = NDArray[np.float64]
 
 HEIGHT = 340
 TIMES = 20.0
-"""between the shortest and the longest run, from which on the axis of seconds is logarithmic"""
+"""ratio of the longest to the shortest run from which on the axis of seconds is logarithmic"""
 AGREEMENT = (-0.02, 1.1)
 
 
 def front(sweep: Sweep) -> Chart:
-    """Seconds against the mean Jaccard index, a point a fraction; a bar reaches to the worst seed."""
+    """Seconds against the mean Jaccard index, a point per fraction; a bar reaches to the worst seed."""
     from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter
 
     table = of_kind(sweep.summary)
@@ -77,11 +77,11 @@ def front(sweep: Sweep) -> Chart:
         },
     )  # fmt: skip
     names = ", ".join(percent(fraction) for fraction in sweep.front)
-    return chart(figure, f"Seconds against agreement, a point a fraction; on the Pareto front: {names}")
+    return chart(figure, f"Seconds against agreement, a point per fraction; on the Pareto front: {names}")
 
 
 def growth(sweep: Sweep) -> Chart:
-    """Fraction against the Jaccard index: the mean over seeds, and the band from the worst to the best of them."""
+    """Fraction against the Jaccard index: the mean over seeds, and the band from the worst seed to the best."""
     from bokeh.models import ColumnDataSource, FixedTicker, Span
 
     table = of_kind(sweep.summary)
@@ -119,9 +119,9 @@ def growth(sweep: Sweep) -> Chart:
 
 
 def _beside(x: Floats, y: Floats, order: NDArray[np.int64]) -> list[int | None]:
-    """Pixels by which a name stands above (negative) or below its point; None where neither is free on a phone.
+    """Pixels by which a label is above (negative) or below its point; None if there is room for neither on a phone.
 
-    ``x`` counts from 0 to 1 along the axis, ``y`` are values; points that come first in ``order`` are named first.
+    ``x`` counts from 0 to 1 along the axis, ``y`` are values; points that come first in ``order`` get labels first.
     """
     taken = [(across, up) for across, up in zip(x, y, strict=True)]
     found: list[int | None] = [None] * len(x)
@@ -136,7 +136,7 @@ def _beside(x: Floats, y: Floats, order: NDArray[np.int64]) -> list[int | None]:
 
 
 def _dress(figure: Any, sweep: Sweep, below: str, end: float) -> None:
-    """The axes' names, and lines at the target and at what chance would give."""
+    """Labels of the axes, and lines at the target and at what chance gives."""
     from bokeh.models import Label, Span
 
     first = of_kind(sweep.summary).iloc[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import percent
-from excir_dask.render.html.blocks import Block, Facts, Grid, Legend, Points, Report, Rows, Section, Verdict, Words
+from excir_dask.render.html.blocks import Block, Facts, Grid, Legend, Paragraphs, Points, Report, Rows, Section, Verdict
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
 from excir_dask.render.html.table_data import Column, pack
@@ -52,8 +52,8 @@ def page(sweep: Sweep) -> Report:
         (f"{sweep.settings['rows']:,}", "rows in all", f"{full['seconds']:.3g} s to explain"),
         (
             f"{len(sweep.settings['seeds'])}",
-            "seeds a fraction",
-            "each with its worst output" if sweep.runs["output"].nunique() > 1 else "of one output",
+            "seeds per fraction",
+            "each by its worst output" if sweep.runs["output"].nunique() > 1 else "of one output",
         ),
     ]
     if sweep.chosen is not None:
@@ -61,11 +61,11 @@ def page(sweep: Sweep) -> Report:
         cards.insert(1, (f"{row['speedup']:.1f}×", "as fast as all rows", f"{row['seconds']:.3g} s"))
     return Report(
         kicker="ExCIR sweep report",
-        title="How few rows give the ranking of all?",
+        title="How few rows give the same ranking?",
         summary=[Verdict(verdict(sweep), "bad" if sweep.chosen is None else "good")],
         cards=cards,
         sections=[*_charts(sweep), *_tables(sweep), *_end(sweep)],
-        footer="This page holds figures of agreement, no rows of the lake. It needs no network and sends nothing.",
+        footer="This page holds measures of agreement, and no rows of the lake. It needs no network and sends nothing.",
         dark=DARK,
     )
 
@@ -77,20 +77,20 @@ def _target(sweep: Sweep) -> str:
 def _charts(sweep: Sweep) -> list[Section]:
     from excir_dask.render.html.sweep_charts import front, growth
 
-    signs = [("with", "on the Pareto front"), ("hollow", "another fraction is better in both")]
+    signs = [("with", "on the Pareto front"), ("hollow", "another fraction is faster and agrees better")]
     chosen = [("against", "chosen")] if sweep.chosen is not None else []
     knee = [("ring", "knee of the front")] if sweep.knee is not None else []
     seeds = len(sweep.settings["seeds"])
-    worst = "; every seed counts with its worst output" if sweep.runs["output"].nunique() > 1 else ""
+    worst = "; every seed counts by its worst output" if sweep.runs["output"].nunique() > 1 else ""
     return [
         Section(
             "front", "What agreement costs", [Legend([*signs, *chosen, *knee]), front(sweep)],
-            "A point a fraction: mean over seeds; the bar reaches down to the worst seed.",
+            "A point per fraction: mean over seeds; the bar reaches down to the worst seed.",
         ),
         Section(
             "growth", "How agreement grows with the rows",
             [Legend([("with", "mean, and band from the worst to the best seed"), *chosen]), growth(sweep)],
-            f"{seeds} seeds a fraction{worst}.",
+            f"{seeds} seeds per fraction{worst}.",
         ),
     ]  # fmt: skip
 
@@ -101,18 +101,18 @@ def _tables(sweep: Sweep) -> list[Section]:
         head, *rows = table_of(sweep, kind)
         fractions = of_kind(sweep.summary, kind)["fraction"].tolist()
         strong = fractions.index(sweep.chosen) if sweep.chosen in fractions else None
-        blocks += [Words([title(sweep, kind)]), Grid(head, rows, words=1, strong=strong)]
+        blocks += [Paragraphs([title(sweep, kind)]), Grid(head, rows, text_columns=1, strong=strong)]
     summary = of_kind(sweep.summary)
     rows = [
         [NAMES[name], *("–" if value != value else f"{value:.3f}" for value in summary[f"{name}_mean"])]
         for name in (*HIGH, *LOW)
     ]
     shares = [percent(fraction) for fraction in summary["fraction"]]
-    lead = f"Means over seeds. The first {len(HIGH)} are 1 where nothing changes, the others 0."
+    lead = f"Means over seeds. Full agreement is 1 for the first {len(HIGH)}, and 0 for the others."
     return [
-        Section("fractions", "Every fraction", blocks),
-        Section("figures", "Every figure of agreement", [Grid(["figure", *shares], rows)], lead),
-        Section("runs", "Every run", [Rows(_runs(sweep), "runs")], "Search, choose, or sort by any column."),
+        Section("fractions", "All fractions", blocks),
+        Section("figures", "All measures of agreement", [Grid(["measure", *shares], rows)], lead),
+        Section("runs", "All runs", [Rows(_runs(sweep), "runs")], "Search, filter, or sort by any column."),
     ]
 
 
@@ -134,7 +134,7 @@ def _runs(sweep: Sweep) -> dict[str, object]:
 def _end(sweep: Sweep) -> list[Section]:
     settings = sweep.settings
     lake, asked = settings["lake"], settings["explain"]
-    facts = [("What was swept", headline(sweep)), ("Lake", str(lake["name"]))]
+    facts = [("Sweep", headline(sweep)), ("Lake", str(lake["name"]))]
     facts += [("Fingerprint of the lake", lake["fingerprint"])] if "fingerprint" in lake else []
     facts += [
         ("Seeds", ", ".join(map(str, settings["seeds"]))),

@@ -1,4 +1,4 @@
-"""Tables for a page's script: columns of few characters, so that 10,000 rows stay below a megabyte."""
+"""Large tables as the script of a page reads them: so short that 10,000 rows take less than a megabyte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 Kind = Literal["text", "whole", "number", "score", "direction", "flag"]
 
 SCALE = 100_000
-"""scores are whole numbers of this part: six characters instead of eighteen"""
+"""scores are stored as whole multiples of 1 / SCALE: six characters instead of eighteen"""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Column:
     kind: Kind
     values: Iterable[Any]
     hint: str = ""
-    """what its heading says on pointing at it"""
+    """tooltip of its heading"""
     pick: bool = False
-    """the reader may choose one of its values"""
+    """the reader may filter by one of its values"""
     bar: bool = False
-    """a score with a bar from 0.5 under it"""
+    """a score with a bar from 0.5 below it"""
 
 
 def pack(columns: Sequence[Column], sort: int = 0) -> dict[str, Any]:
-    """Columns as the script reads them; ``sort`` is the place of the column whose order the rows are in."""
+    """Columns as the script reads them; ``sort`` is the index of the column that the rows are sorted by."""
     return {"sort": sort, "scale": SCALE, "columns": [_packed(column) for column in columns]}
 
 
@@ -40,7 +40,7 @@ def size(table: dict[str, Any]) -> int:
 
 
 def _packed(column: Column) -> dict[str, Any]:
-    """Values that repeat are kept once, with their places."""
+    """Values that repeat are stored once, with their positions."""
     values = [_short(value, column.kind) for value in column.values]
     places: dict[Any, int] = {}
     at = [places.setdefault(value, len(places)) for value in values]
@@ -51,7 +51,7 @@ def _packed(column: Column) -> dict[str, Any]:
     if len(places) == 1:
         return {**found, "count": len(values), "same": values[0]}
     if len(places) <= len(values) // 2:
-        return {**found, "words": list(places), "at": at}
+        return {**found, "distinct": list(places), "at": at}
     return {**found, "values": values}
 
 

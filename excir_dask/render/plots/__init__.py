@@ -1,1 +1,1 @@
-"""Plots by matplotlib."""
+"""Plots with matplotlib."""

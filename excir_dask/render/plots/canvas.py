@@ -1,4 +1,4 @@
-"""What every plot begins with: matplotlib if it is there, one set of inks, and the name of a picture."""
+"""What every plot starts from: matplotlib if it is installed, common colours, and the path of the picture."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def padded() -> ConstrainedLayoutEngine:
 
 
 def check_path(path: str | os.PathLike[str] | None) -> None:
-    """Refuse a name that is not a picture's before anything is drawn."""
+    """Refuse a path that is not a picture's before anything is drawn."""
     if path is not None and Path(path).suffix.lower() not in FORMATS:
-        raise UsageError(f"{path} is not a picture's name; end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise UsageError(f"{path} is not the name of a picture; end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")

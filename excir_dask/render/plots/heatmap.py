@@ -1,4 +1,4 @@
-"""Maps of an explanation whose features form a grid, such as pixels: one panel an output, all on one scale."""
+"""Heatmaps of features that form a grid, such as pixels: a panel per output, all on one scale."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 PANELS = 5
 """panels in a row"""
-STILL = "#dedede"
-"""of features that do not vary, which have no score"""
+CONSTANT = "#dedede"
+"""colour of constant features, which have no score"""
 SHADES = ("#7a2a10", COLOURS[-1], "#f7f7f7", COLOURS[1], "#10406b")
-"""from against the output over no co-movement to with it; darker towards the ends, so that grey copies show strength"""
+"""from against the output to with it; darker towards both ends, so that a grey copy still shows strength"""
 
 
 def heatmap(
@@ -36,7 +36,7 @@ def heatmap(
     features: Sequence[str] | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """Scores of features that form a grid, a panel for each output; see :meth:`Explanation.heatmap`."""
+    """Scores of features that form a grid, a panel per output; see :meth:`Explanation.heatmap`."""
     check_path(path)
     chosen = _outputs(explanation, outputs)
     names = _features(explanation, shape, features)
@@ -45,19 +45,19 @@ def heatmap(
 
     scores = {output: _scores(explanation, output, names).reshape(shape) for output in chosen}
     far = max((float(np.nanmax(np.abs(grid - 0.5), initial=0.0)) for grid in scores.values()), default=0.0) or 0.5
-    colours = LinearSegmentedColormap.from_list("excir", SHADES).with_extremes(bad=STILL)
+    colours = LinearSegmentedColormap.from_list("excir", SHADES).with_extremes(bad=CONSTANT)
     across = min(len(chosen), PANELS)
     down = -(-len(chosen) // across)
     side = 1.75 if len(chosen) > 1 else 3.6
-    # a panel's height follows the grid's proportions, within reason
+    # the grid's proportions decide a panel's height, within reason
     height = side * min(max(shape[0] / shape[1], 0.25), 3.0)
     size = max(side * across, 3.2) + 0.9, (height + 0.25) * down + 0.4
-    flat = size[1] < 2.7  # too low for the words beside a colour bar
+    flat = size[1] < 2.7  # too low for the label beside a colour bar
     if flat:
         size = size[0], size[1] + 0.6
     figure: Figure
     figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, layout="compressed")
-    # Out of pyplot's hands: a notebook shows the returned figure, and would show an open one a second time.
+    # Closed in pyplot: a notebook shows the returned figure, and would show an open one a second time.
     plt.close(figure)
     for panel in axes.flat[len(chosen) :]:
         panel.set_visible(False)
@@ -72,7 +72,7 @@ def heatmap(
     rows = explanation.facts.rows.used
     words = [f"{len(names):,} features as {shape[0]} x {shape[1]}", f"{rows:,} rows"]
     if any(np.isnan(grid).any() for grid in scores.values()):
-        words.append("hatched: does not vary")
+        words.append("hatched: constant")
     if any(panel.collections for panel in axes.flat):
         words.append("dot: low support")
     figure.suptitle(fill(", ".join(words), int(13 * size[0])), fontsize=9, color=MUTED, x=0.01, ha="left")
@@ -82,7 +82,7 @@ def heatmap(
 
 
 def natural(name: str) -> list[Any]:
-    """Key that sorts names with numbers in them as people count.
+    """Sort key that orders numbers inside names as numbers.
 
     >>> sorted(["px[10]", "px[9]", "px[1]"], key=natural)
     ['px[1]', 'px[9]', 'px[10]']
@@ -96,7 +96,7 @@ def _outputs(explanation: Explanation, outputs: str | Sequence[str] | None) -> l
     if not chosen:
         raise UsageError("outputs is empty; name at least one, or leave it out for all")
     for output in chosen:
-        explanation.of(output)  # says which outputs there are if this is none
+        explanation.of(output)  # raises, and names the outputs, if this is none of them
     return chosen
 
 
@@ -112,14 +112,14 @@ def _features(explanation: Explanation, shape: tuple[int, int], features: Sequen
     if len(names) != shape[0] * shape[1] or twice:
         also = f", {twice} of them twice" if twice else ""
         raise UsageError(
-            f"a grid of {shape[0]} x {shape[1]} has {shape[0] * shape[1]:,} places, but there are {len(names):,} "
+            f"a grid of {shape[0]} x {shape[1]} has {shape[0] * shape[1]:,} cells, but there are {len(names):,} "
             f"features{also}; give another shape, or features=[...] with the names row by row"
         )
     return names
 
 
 def _scores(explanation: Explanation, output: str, names: list[str]) -> NDArray[np.float64]:
-    """cir in the order of the grid; NaN for what does not vary."""
+    """cir in the order of the grid; NaN for constant features."""
     cir = explanation.of(output).set_index("feature").loc[names, "cir"].to_numpy(dtype=np.float64)
     return np.where(_flagged(explanation, output, names, "constant|all missing"), np.nan, cir)
 
@@ -146,7 +146,7 @@ def _dress(panel: Axes, output: str, scores: NDArray[np.float64]) -> None:
 
 
 def _dot(panel: Axes, weak: NDArray[np.bool_]) -> None:
-    """A dot on scores that rest on few rows: they are often far from 0.5, and mean little."""
+    """A dot on scores that few rows carry: they are often far from 0.5, and mean little."""
     rows, columns = np.nonzero(weak)
     if rows.size:
         panel.scatter(columns, rows, s=9, color="white", edgecolors=INK, linewidths=0.5)

@@ -1,4 +1,4 @@
-"""Plots of an explanation. Everything is drawn on one axes, so a plot can stand in a figure of the caller's own."""
+"""Plots of an explanation, each on one axes, so that it can be part of a larger figure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
 COLOURS = {1: "#2b7bba", -1: "#d1603d", 0: "#8a8a8a"}
-"""direction -> colour, as in the tables of a notebook; these two also differ for colour-blind readers"""
+"""direction -> colour, also in notebooks and reports; colour-blind readers can tell them apart"""
 Z95 = 1.96
 LONGEST = 40
-"""characters of a name that are shown"""
+"""most characters of a name"""
 
 
 def ranking(explanation: Explanation, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
-    """Bars from 0.5 to the score of the ``k`` best ranked features, the best on top.
+    """Bars from 0.5 to the score of the ``k`` highest ranked features, the highest on top.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def ranking(explanation: Explanation, k: int = 15, output: str | None = None, ax
 
 
 def groups(explanation: Explanation, output: str | None = None, ax: Axes | None = None) -> Axes:
-    """Bars from 0.5 to the score of each group, and a dot for each of its members.
+    """Bars from 0.5 to the score of each group, and a dot per member.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def groups(explanation: Explanation, output: str | None = None, ax: Axes | None 
             edgecolors="white", linewidths=0.8, zorder=7,
         )  # fmt: skip
         _name_extremes(ax, inside, place)
-    _title(ax, name, f"{len(table)} groups, a dot for each member, {explanation.facts.rows.used:,} rows")
+    _title(ax, name, f"{len(table)} groups, a dot per member, {explanation.facts.rows.used:,} rows")
     return ax
 
 
@@ -122,14 +122,14 @@ def _frame(ax: Axes, names: Iterable[str], cir: Any, far: Any) -> None:
 
 
 def _title(ax: Axes, output: str, line: str) -> None:
-    """What is explained, and under it how much of what is shown."""
+    """What is explained, and below it how much is shown."""
     title = f"Co-movement with {short(output)}"
     ax.set_title(title, loc="left", pad=40, fontsize=13, fontweight="bold", color=INK, parse_math=False)
     _above(ax, 0.0, (0, 25), line, "left", MUTED)
 
 
 def _above(ax: Axes, share: float, points: tuple[int, int], words: str, side: str, colour: str) -> None:
-    """Words over the axes, at a share of its width and so many points from there."""
+    """Text above the axes, at a share of their width and so many points from there."""
     ax.annotate(
         words, (share, 1.0), xycoords="axes fraction", xytext=points, textcoords="offset points",
         ha=side, va="bottom", fontsize=9, color=colour,
@@ -137,7 +137,7 @@ def _above(ax: Axes, share: float, points: tuple[int, int], words: str, side: st
 
 
 def _name_extremes(ax: Axes, inside: pd.DataFrame, place: int) -> None:
-    """The name of a group's highest member over its dot, and of its lowest under it: so the two never collide."""
+    """The name of a group's highest member above its dot, and of its lowest below it, so that the two never collide."""
     low, high = ax.get_xlim()
     scores = dict(zip(map(str, inside.index), inside["cir"], strict=True))
     for name, points in {min(scores, key=scores.__getitem__): -13, max(scores, key=scores.__getitem__): 13}.items():
@@ -155,5 +155,5 @@ def _colours(table: pd.DataFrame) -> list[str]:
 
 
 def short(name: str) -> str:
-    """A name as it is shown on a plot."""
+    """A name as a plot shows it."""
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"

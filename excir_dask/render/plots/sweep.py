@@ -1,4 +1,4 @@
-"""Plots of a sweep: what agreement costs, how it grows with the rows, and every figure of it."""
+"""Plots of a sweep: runtime against agreement, agreement against the share of rows, and all measures."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ SHADES = ("#f4f7fa", "#9dc3e0", LINE, "#10406b")
 """from no agreement to full agreement"""
 NAMES = {
     "jaccard": "Jaccard", "spearman": "Spearman", "kendall": "Kendall", "ndcg": "NDCG", "procrustes": "Procrustes",
-    "affine": "affine residual", "kl": "symmetric KL", "score_shift": "largest shift of a score",
-    "rank_shift": "largest shift of a rank",
+    "affine": "affine residual", "kl": "symmetric KL", "score_shift": "largest score shift",
+    "rank_shift": "largest rank shift",
 }  # fmt: skip
 
 
 def picture(sweep: Sweep, path: str | os.PathLike[str] | None = None) -> Figure:
-    """All three plots in a figure; see :meth:`Sweep.plot`."""
+    """All three plots in one figure; see :meth:`Sweep.plot`."""
     check_path(path)
     plt = pyplot()
     figure: Figure = plt.figure(figsize=(11.5, 8.2), layout=padded())
-    # Out of pyplot's hands: a notebook shows the returned figure, and would show an open one a second time.
+    # Closed in pyplot: a notebook shows the returned figure, and would show an open one a second time.
     plt.close(figure)
     grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 0.85))
     runtime(sweep, ax=figure.add_subplot(grid[0, 0]))
@@ -47,13 +47,13 @@ def picture(sweep: Sweep, path: str | os.PathLike[str] | None = None) -> Figure:
 
 
 def runtime(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> Axes:
-    """Seconds against agreement, a point a fraction, with the Pareto front and its knee.
+    """Seconds against agreement, a point per fraction, with the Pareto front and its knee.
 
     Parameters
     ----------
     sweep : Sweep
     metric : str
-        A figure of agreement: jaccard, spearman, kendall, ndcg, procrustes, affine, kl, score_shift or rank_shift.
+        A measure of agreement: jaccard, spearman, kendall, ndcg, procrustes, affine, kl, score_shift or rank_shift.
     ax : Axes, optional
         Default: a new figure.
 
@@ -78,7 +78,7 @@ def runtime(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> Ax
             linewidths=1.1, zorder=3, label="knee",
         )  # fmt: skip
     _levels(ax, sweep, table, metric)
-    _dress(ax, "What agreement costs", "a point a fraction: mean over seeds, the bar reaches to the worst seed")
+    _dress(ax, "What agreement costs", "a point per fraction: mean over seeds; the bar reaches to the worst seed")
     ax.margins(x=0.08, y=0.2)
     ax.set_xlim(left=0.0)
     ax.set_xlabel("seconds (median)", fontsize=9, color=MUTED)
@@ -89,7 +89,7 @@ def runtime(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> Ax
 
 
 def agreement(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> Axes:
-    """Fraction against agreement: the mean over seeds and the band between the worst and the best of them.
+    """Fraction against agreement: the mean over seeds, and the band from the worst seed to the best.
 
     Parameters are those of :func:`runtime`.
     """
@@ -105,11 +105,11 @@ def agreement(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> 
         ax.axvline(sweep.chosen, color=CHOSEN, linewidth=1.2, label=f"chosen: {percent(sweep.chosen)}", zorder=1)
     _levels(ax, sweep, table, metric)
     outputs = sweep.runs["output"].nunique()
-    worst = f", each with its worst of {outputs} outputs" if outputs > 1 else ""
-    _dress(ax, "How agreement grows", f"{len(sweep.settings['seeds'])} seeds a fraction{worst}")
+    worst = f", each by its worst of {outputs} outputs" if outputs > 1 else ""
+    _dress(ax, "How agreement grows", f"{len(sweep.settings['seeds'])} seeds per fraction{worst}")
     least = table["fraction"].min()
     ax.set_xlim(0.0, 1.03)
-    if least < 0.1:  # on a linear scale the names of small fractions would lie upon each other
+    if least < 0.1:  # on a linear scale the labels of small fractions would overlap
         ax.set_xscale("log")
         ax.minorticks_off()
         ax.set_xlim(least / 2, 1.2)
@@ -121,8 +121,8 @@ def agreement(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> 
 
 
 def metrics(sweep: Sweep, ax: Axes | None = None) -> Axes:
-    """Every figure of agreement at every fraction, the darker the better; of those that are 0 where nothing changes
-    the colour is relative to the largest in the row."""
+    """All measures at every fraction, the darker the better; colours of measures whose best value is 0 are relative
+    to the largest value of their row."""
     table = of_kind(sweep.summary)
     ax = axes(ax, 3.9)
     from matplotlib.colors import LinearSegmentedColormap
@@ -142,7 +142,7 @@ def metrics(sweep: Sweep, ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(table)), [percent(fraction) for fraction in table["fraction"]])
     ax.set_yticks(range(len(names)), [NAMES[name] for name in names])
     ax.axhline(len(HIGH) - 0.5, color="white", linewidth=5)
-    _dress(ax, "Every figure of agreement", "means over seeds; 1 is full agreement above the gap, 0 below it")
+    _dress(ax, "All measures of agreement", "means over seeds; full agreement is 1 above the gap, and 0 below it")
     ax.grid(visible=False)
     ax.set_xlabel("share of the rows", fontsize=9, color=MUTED)
     return ax
@@ -155,7 +155,7 @@ def _table(sweep: Sweep, metric: str) -> pd.DataFrame:
 
 
 def _levels(ax: Axes, sweep: Sweep, table: pd.DataFrame, metric: str) -> None:
-    """The target, and what chance would give: known for the Jaccard index alone."""
+    """The target, and what chance gives; known for the Jaccard index only."""
     if metric != "jaccard":
         return
     for level, name, style in (
@@ -170,7 +170,7 @@ def _levels(ax: Axes, sweep: Sweep, table: pd.DataFrame, metric: str) -> None:
 
 
 def _name_points(ax: Axes, fractions: list[float], x: list[float], y: list[float], chosen: float | None) -> None:
-    """Fractions beside their points: above, or else below, or else farther off where a name or point is in the way."""
+    """Fractions beside their points: above or below, farther off if a label or point is in the way."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     pixels = ax.transData.transform(np.column_stack([x, y])) * 72.0 / figure.dpi

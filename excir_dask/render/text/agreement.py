@@ -1,4 +1,4 @@
-"""How an agreement reads: a table, what it means in words, and what was not compared."""
+"""An agreement on a terminal: tables of measures, what they mean in words, and what was not compared."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from excir_dask.results.agreement import Agreement
 
 NAME = 32
-"""cells of a name that are shown"""
+"""most cells of a name"""
 LINE = 90
-"""cells that lines of words keep to"""
+"""most cells of a line of words"""
 BEYOND = 0.0455
-"""share of differences beyond two standard errors that chance alone gives"""
+"""share of shifts beyond two standard errors by chance"""
 
 MEASURES = ["jaccard", "jaccard_chance", "spearman", "kendall", "ndcg", "procrustes", "affine", "kl"]
 _MEANING = {
-    "centering": "scores that are centred differently differ on the same rows too",
-    "rank_by": "each explanation keeps its own order, and order is compared by what each ranks by",
-    "columns": "outputs of one name come from different columns",
+    "centering": "with another centring scores differ on the same rows too",
+    "rank_by": "each explanation keeps its own ranking, and orders are compared by what each ranks by",
+    "columns": "outputs of the same name come from different columns",
 }
 KEY = (
-    "jaccard, spearman, kendall, ndcg: 1 is the same order; chance: jaccard of random orders; "
-    "procrustes, affine, kl: 0 is the same shape"
+    "jaccard, spearman, kendall, ndcg: 1 for the same order; chance: jaccard of random orders; "
+    "procrustes, affine, kl: 0 for the same shape"
 )
 
 
 def text(agreement: Agreement, top: int = 10) -> str:
-    """The measures and their meaning for every output, the largest shifts, then what differs."""
+    """Measures of every output and what they mean, the largest shifts, then what differs."""
     lines = [headline(agreement), *fill(differing(agreement), LINE), ""]
     for output, table in agreement.table.groupby("output", sort=False):
         lines += [f"{short(str(output), LINE)}: agreement", *_rows(table)]
@@ -41,13 +41,13 @@ def text(agreement: Agreement, top: int = 10) -> str:
             lines += _folded(f"{row['kind']}: {verdict(agreement, row)}")
         lines.append("")
     shifts, several = agreement.shifts(n=top), agreement.features["output"].nunique() > 1
-    lines += ["largest shifts of scores (* more than twice their standard error)", *_shift_rows(shifts, several), ""]
+    lines += ["largest score shifts (*: more than two standard errors)", *_shift_rows(shifts, several), ""]
     lines += fill(KEY.split(" "), LINE, " ")
     return "\n".join([*lines, *notes(agreement)])
 
 
 def notes(agreement: Agreement) -> list[str]:
-    """What a reader must not overlook: what only one of the two has, and settings that make scores differ."""
+    """What a reader must not overlook: names that only one of the two has, and settings that make scores differ."""
     found = []
     for side, only in (("A", agreement.only_in_a), ("B", agreement.only_in_b)):
         found += [
@@ -56,7 +56,7 @@ def notes(agreement: Agreement) -> list[str]:
             if names
         ]
     if agreement.regrouped:
-        found.append(f"note: groups with other members in B than in A: {listed(agreement.regrouped)}")
+        found.append(f"note: groups whose members differ in A and B: {listed(agreement.regrouped)}")
     found += [f"note: {name} differs: {_MEANING[name]}" for name in _MEANING if name in agreement.settings]
     return found
 
@@ -76,7 +76,7 @@ def _value(value: Any) -> str:
 
 
 def _rows(table: pd.DataFrame) -> list[str]:
-    """Measures of one output, a line for features and one for groups."""
+    """Measures of one output: a line for features, and one for groups."""
     titles = ["chance" if name == "jaccard_chance" else name for name in MEASURES]
     lines = [f"  {'':<8} {'n':>6} {'k':>4}" + "".join(f" {title:>{max(len(title), 7)}}" for title in titles)]
     for row in table.to_dict("records"):
@@ -98,13 +98,11 @@ def verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
         shift, name = row["rank_shift"], short(row["rank_shift_name"], NAME)
         parts.append(f"{name} moves most, by {count(shift, 'place')}" if shift else "all are in the same order")
     name = short(row["score_shift_name"], NAME)
-    parts.append(f"the largest shift of a score is {row['score_shift']:.4f} ({name})" if name else "no score differs")
+    parts.append(f"the largest score shift is {row['score_shift']:.4f} ({name})" if name else "no score differs")
     if kind == "features" and name:
         table = agreement.features[agreement.features["output"] == row["output"]]
         beyond = table[table["beyond"]]
-        parts.append(
-            f"{len(beyond):,} of {n:,} shifts are more than twice their standard error (by chance {BEYOND * n:.1f})"
-        )
+        parts.append(f"{len(beyond):,} of {n:,} shifts are more than two standard errors (by chance {BEYOND * n:.1f})")
         turned = beyond[(beyond["cir_a"] - 0.5) * (beyond["cir_b"] - 0.5) < 0]
         if len(turned):
             parts.append(f"{count(len(turned), 'feature')} changed direction: {listed(list(turned['feature']))}")
@@ -112,7 +110,7 @@ def verdict(agreement: Agreement, row: Mapping[Any, Any]) -> str:
 
 
 def _shift_rows(shifts: pd.DataFrame, several: bool) -> list[str]:
-    """Features, a line each, with their output where there are several outputs."""
+    """A line per feature, with its output if there are several."""
     named = ["output", "feature"] if several else ["feature"]
     widths = {name: min(max([len(name), *map(cells, shifts[name])]), NAME) for name in named}
     head = "".join(f"  {fit(name, width)}" for name, width in widths.items())

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 ARROWS = {1: "▲", -1: "▼", 0: "·"}
 KEY = "▲ moves with the output, ▼ against it; the bar is strength = |2 cir - 1|."
 NAME, GROUP, MEMBER = 40, 26, 24
-"""cells of a name that are shown: a feature's, a group's, and a member's beside it"""
+"""most cells of the name of a feature, of a group, and of its members"""
 MEMBERS = 8
-"""members of a group that are shown, the strongest ones"""
+"""members of a group that are shown: the strongest"""
 LINE = 80
-"""cells that the lines of groups keep to"""
+"""most cells of a line about groups"""
 
 
 def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
-    """Ranking of every output as a table with bars, then groups, then what was left out."""
+    """For every output the ranking with bars and the groups, then notes."""
     lines = [headline(explanation), ""]
     for output in explanation.outputs["output"]:
         table = with_intervals(explanation, output)
@@ -40,13 +40,14 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
             if len(groups) > k:
                 lines.append(f"  ... and {len(groups) - k} more")
         lines.append("")
-    return "\n".join([*lines, KEY, *notes(explanation)])
+    return "\n".join([*lines, KEY, *(f"note: {note}" for note in notes(explanation))])
 
 
 def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
-    """Features of an output; for a sample, with limits of the scores of all rows, and the chance of their top.
+    """Features of an output; for a sample also how sure their scores and places are.
 
-    Columns ``low``, ``high`` and ``p_top``: the probability that a feature is among the first of all rows.
+    Columns ``low`` and ``high`` are limits of the score of all rows, ``p_top`` is the probability that the feature is
+    in the top of all rows.
     """
     table = explanation.of(output)
     if explanation.facts.settings.fraction == 1:
@@ -66,7 +67,7 @@ def headline(explanation: Explanation) -> str:
 
 
 def _rows(table: pd.DataFrame, width: int) -> list[str]:
-    """Features, a line each."""
+    """A line per feature."""
     longest = _longest(table["feature"], NAME)
     sampled = "low" in table
     error = f"{'95% interval':>15}  in top" if sampled else f"{'stderr':>7}"
@@ -84,7 +85,7 @@ def _rows(table: pd.DataFrame, width: int) -> list[str]:
 
 
 def _group_rows(table: pd.DataFrame, features: pd.DataFrame, width: int) -> list[str]:
-    """Groups, a line each with its members under it."""
+    """A line per group, and its members below it."""
     longest = _longest(table["group"], GROUP)
     lines = [f"  {'rank':>4}  {fit('group', longest)}    {'cir':>7}  {'scaled':>7}  {'unsigned':>8}  strength"]
     width = min(width, LINE - 46 - longest)  # 46 cells are taken by the numbers
@@ -102,7 +103,7 @@ def _group_rows(table: pd.DataFrame, features: pd.DataFrame, width: int) -> list
 
 
 def members_of(groups: pd.DataFrame, features: pd.DataFrame) -> list[list[tuple[str, int]]]:
-    """Of each group the members with their directions, the strongest first."""
+    """The members of each group with their directions, the strongest first."""
     directions = dict(zip(features["feature"], features["direction"], strict=True))
     strengths = dict(zip(features["feature"], features["strength"], strict=True))
     return [

@@ -1,4 +1,4 @@
-"""How a sweep reads: a table a kind, and its choice in a plain sentence."""
+"""A sweep on a terminal: a table for features and one for groups, and the choice in a plain sentence."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("kendall", "kendall_mean", lambda value: f"{value:.3f}"),
     ("mark", "mark", str),
 )
-"""title, column of the summary and how its values are written"""
+"""title, column of the summary, and the format of its values"""
 COSTS = ("rows", "bytes", "train_seconds", "seconds", "speedup")
-"""columns that are the same for features and groups, and shown with features only"""
+"""columns that are the same for features and groups; shown with features only"""
 
 
 def text(sweep: Sweep) -> str:
@@ -49,22 +49,22 @@ def headline(sweep: Sweep) -> str:
     outputs = sweep.runs["output"].nunique()
     model = "one model" if sweep.settings["retrain"] is None else "a model trained at each fraction"
     return (
-        f"Sweep over {rows:,} rows, {model}, {count(outputs, 'output')}, {count(seeds, 'seed')} a fraction: "
+        f"Sweep over {rows:,} rows, {model}, {count(outputs, 'output')}, {count(seeds, 'seed')} per fraction: "
         "agreement with the ranking of all rows"
     )
 
 
 def title(sweep: Sweep, kind: str) -> str:
-    """What the figures of one kind mean, and what chance would give."""
+    """What the overlap of one kind means, and what chance gives."""
     first = of_kind(sweep.summary, kind).iloc[0]
     return (
-        f"{kind}: overlap (Jaccard index) of the first {first['k']} of {first['n']:,}; "
+        f"{kind}: overlap (Jaccard index) of the top {first['k']} of {first['n']:,}; "
         f"chance gives {first['jaccard_chance']:.3f}"
     )
 
 
 def verdict(sweep: Sweep) -> str:
-    """The choice in a plain sentence, with what speaks against it."""
+    """The choice in a plain sentence, with any doubts about it."""
     table = of_kind(sweep.summary)
     target, k = sweep.settings["target_jaccard"], table["k"].iloc[0]
     each = f"each of {count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
@@ -83,14 +83,16 @@ def verdict(sweep: Sweep) -> str:
     )
     missed = table[(table["fraction"] > sweep.chosen) & (table["jaccard_worst"] < target)]["fraction"]
     if len(missed):
-        said += f" But {', '.join(map(percent, missed))} of them fell short: more seeds would tell whether it was luck."
+        said += (
+            f" But {', '.join(map(percent, missed))} of them fell short: more seeds would show whether this was luck."
+        )
     if row["jaccard_chance"] > target:
-        said += f" Chance alone gives {row['jaccard_chance']:.3f} here: take a smaller k."
+        said += f" Chance alone gives {row['jaccard_chance']:.3f} here: use a smaller k."
     return said
 
 
 def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
-    """Cells of the table of one kind, its head first."""
+    """The table of one kind as texts, the heading first."""
     table = of_kind(sweep.summary, kind)
     table = table.assign(mark=[_mark(sweep, fraction) if kind == "features" else "" for fraction in table["fraction"]])
     shown = [

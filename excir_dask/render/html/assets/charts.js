@@ -1,4 +1,4 @@
-// Charts: unpack Bokeh, draw what is visible, and draw again when the ground turns light or dark.
+// Charts: unpack Bokeh, draw what is visible, and draw again when the page turns light or dark.
 const charts = (() => {
   "use strict";
   const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -15,13 +15,13 @@ const tables = (() => {
 
   function reader(column) {
     if ("same" in column) return () => column.same;
-    if ("at" in column) return (row) => column.words[column.at[row]];
+    if ("at" in column) return (row) => column.distinct[column.at[row]];
     return (row) => column.values[row];
   }
 
   const length = (column) => column.count ?? (column.at ?? column.values).length;
 
-  function words(column, value, scale) {
+  function format(column, value, scale) {
     if (value === null) return "–";
     if (column.kind === "score") return (value / scale).toFixed(4);
     if (column.kind === "whole") return value.toLocaleString("en");
@@ -31,7 +31,7 @@ const tables = (() => {
 
   function cell(column, value, scale, first) {
     const made = element(first ? "th" : "td", first ? { scope: "row" } : {});
-    const text = words(column, value, scale);
+    const text = format(column, value, scale);
     if (column.kind === "direction") {
       made.append(element("span", { class: `arrow ${SIDES[value]}`, title: NAMES[value].slice(2) }, text));
     } else if (column.kind === "flag") {
@@ -71,7 +71,7 @@ const tables = (() => {
       if (found.length < 2) return;
       const select = element("select", { id: `${holder.id}-pick-${place}` }, element("option", { value: "" }, "all"));
       found.forEach((value, index) => {
-        const name = column.kind === "direction" ? NAMES[value] : value === "" ? "none" : words(column, value, scale);
+        const name = column.kind === "direction" ? NAMES[value] : value === "" ? "none" : format(column, value, scale);
         select.append(element("option", { value: String(index) }, name));
       });
       select.addEventListener("change", () => {
