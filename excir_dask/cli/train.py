@@ -14,6 +14,7 @@ from excir_dask.cli.lake_options import checksum_option, lake_options
 from excir_dask.cli.options import CONSOLE, RUNNING, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
+from excir_dask.common.wording import printable
 
 
 @click.command(cls=Command)
@@ -66,5 +67,6 @@ def train(lake: Any, out: str, params: Sequence[str], as_json: bool, **given: An
         click.echo(json.dumps(content, allow_nan=False))
     else:
         click.echo(str(training))
-        if isinstance(lake, str):
-            click.echo(f"\nTry next:\n  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}")
+        following = f"  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}" if isinstance(lake, str) else ""
+        if following and following == printable(following):  # a command with boxes in it would not run
+            click.echo(f"\nTry next:\n{following}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 LONGEST_NAME = 32
 """characters of a name that a message shows"""
 MOST_NAMES = 8
 """names of a list that a message shows"""
 
-_CONTROL = ("Cc", "Zl", "Zp")
-"""Unicode categories of characters that end a line or steer a terminal"""
+_CONTROL = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that end a line, steer a terminal, or cannot be encoded"""
+_REORDERING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""bidirectional classes of characters that reorder the text after them; Arabic and Hebrew need none of them"""
 
 
 def count(number: int, noun: str) -> str:
@@ -54,12 +56,23 @@ def listed(names: Sequence[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with a box for every character that would move the cursor.
+    """The text on one line, with a box for every character that would steer a terminal or reorder what follows.
 
-    >>> printable("a\\nb")
-    'a□b'
+    >>> printable("a\\nb"), printable("\\x1b[31mred"), printable("\\u202egnp.exe")
+    ('a□b', '□[31mred', '□gnp.exe')
     """
-    return "".join("□" if unicodedata.category(character) in _CONTROL else character for character in text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("□" if _steers(character) else character for character in text)
+
+
+def printable_lines(lines: Iterable[str]) -> str:
+    """A text of lines for a terminal, each as :func:`printable` gives it.
+
+    >>> printable_lines(["column a\\nb", "column c"])
+    'column a□b\\ncolumn c'
+    """
+    return "\n".join(map(printable, lines))
 
 
 def one_line(error: BaseException) -> str:
@@ -69,6 +82,10 @@ def one_line(error: BaseException) -> str:
     ('no such host', 'KeyError')
     """
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _steers(character: str) -> bool:
+    return unicodedata.category(character) in _CONTROL or unicodedata.bidirectional(character) in _REORDERING
 
 
 def _cut(text: str) -> str:

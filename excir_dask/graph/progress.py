@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from excir_dask.common.wording import printable
 from excir_dask.graph.tree import Key
 
 Advance = Callable[[int, str], None]
@@ -87,6 +88,7 @@ def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | No
         The whole work.
     label : str
     """
+    label = printable(label)
     terminal = sys.stderr.isatty()
     if progress is False or (progress is None and not terminal):
         yield None

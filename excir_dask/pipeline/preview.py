@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from excir_dask.common.wording import printable_lines
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
@@ -78,7 +79,7 @@ class Survey:
                     lines.append(f"  ... and {len(found) - 20} more")
         lines += [f"note: {remark}" for remark in self.remarks]
         lines.append(f"schema conflicts: {len(self.conflicts) or 'none'}")
-        return "\n".join([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
+        return printable_lines([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
 
 
 def survey(

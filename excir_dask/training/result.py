@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import write_file
+from excir_dask.common.wording import printable_lines
 from excir_dask.errors import ModelError, UsageError
 from excir_dask.results.metadata import LakeSource
 from excir_dask.results.record import Record
@@ -108,7 +109,7 @@ class Training:
             + ", ".join(f"{found[part]:.6g} on {part} rows" for part in ("validation", "train") if part in found),
             f"best round  {self.best_iteration + 1} of {found['rounds']}",
         ]
-        return "\n".join(lines)
+        return printable_lines(lines)
 
     def __repr__(self) -> str:
         return str(self)

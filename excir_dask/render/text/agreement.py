@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.common.wording import count, listed
+from excir_dask.common.wording import count, listed, printable_lines
 from excir_dask.render.terminal import cells, fill, fit, short
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def text(agreement: Agreement, top: int = 10) -> str:
     shifts, several = agreement.shifts(n=top), agreement.features["output"].nunique() > 1
     lines += ["largest score shifts (*: more than two standard errors)", *_shift_rows(shifts, several), ""]
     lines += fill(KEY.split(" "), LINE, " ")
-    return "\n".join([*lines, *notes(agreement)])
+    return printable_lines([*lines, *notes(agreement)])
 
 
 def notes(agreement: Agreement) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.audit.history import SERIES, days_of
 from excir_dask.audit.slopes import slopes
-from excir_dask.common.wording import count
+from excir_dask.common.wording import count, printable_lines
 from excir_dask.render.terminal import bar, fit
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def summary(run: Mapping[str, Any], violations: Sequence[Mapping[str, Any]]) -> 
     ]
     lines += [f"  note: {note}" for note in run["notes"]]
     lines.append(f"  saved in {run['folder']}")
-    return "\n".join(lines)
+    return printable_lines(lines)
 
 
 def tally(statuses: Sequence[str]) -> str:
@@ -46,7 +46,7 @@ def runs_text(runs: pd.DataFrame) -> str:
         f"{row['day']:<12}{MARKS[row['status']]:<8}{row['rows']:>12,}  {row['run']}"
         for row in runs.assign(day=days_of(runs)).to_dict("records")
     ]
-    return "\n".join([f"{'date':<12}{'status':<8}{'rows':>12}  run", *rows])
+    return printable_lines([f"{'date':<12}{'status':<8}{'rows':>12}  run", *rows])
 
 
 def trend_text(table: pd.DataFrame) -> str:
@@ -61,7 +61,7 @@ def trend_text(table: pd.DataFrame) -> str:
             score = f"{row['cir']:>7.3f} {row['error']:>12.3f} {row['rank']:>5}"
             lines.append(f"{row['day']:<12}{score}  {bar(row['cir'], 16)}  {MARKS[row['status']]}")
         lines += _movement(part)
-    return "\n".join(lines)
+    return printable_lines(lines)
 
 
 def series_label(table: pd.DataFrame, names: Iterable[object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from excir_dask.common.wording import count, percent
+from excir_dask.common.wording import count, percent, printable_lines
 from excir_dask.render.terminal import bar, cells, fill, fit, short
 from excir_dask.render.text.notes import goal, notes
 
@@ -40,7 +40,7 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
             if len(groups) > k:
                 lines.append(f"  ... and {len(groups) - k} more")
         lines.append("")
-    return "\n".join([*lines, KEY, *(f"note: {note}" for note in notes(explanation))])
+    return printable_lines([*lines, KEY, *(f"note: {note}" for note in notes(explanation))])
 
 
 def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.common.wording import count, percent, size
+from excir_dask.common.wording import count, percent, printable_lines, size
 from excir_dask.sweep.summary import of_kind
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def text(sweep: Sweep) -> str:
             padded = (cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
             lines.append(f"  {'  '.join(padded)}  {row[-1]}".rstrip())
         lines.append("")
-    return "\n".join([*lines, verdict(sweep)])
+    return printable_lines([*lines, verdict(sweep)])
 
 
 def headline(sweep: Sweep) -> str:
