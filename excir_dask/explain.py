@@ -1,16 +1,12 @@
-"""Start reading here: options are resolved (:mod:`excir_dask.pipeline.options`), then one run follows
-(:mod:`excir_dask.pipeline.run`).
-"""
+"""Start here: options meet the lake, the lake is measured, and the measurement becomes a result."""
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.connect import runner_for
@@ -20,12 +16,12 @@ from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.stores import filesystem_of
-from excir_dask.pipeline.adaptive import grow
-from excir_dask.pipeline.options import Question, ask
-from excir_dask.pipeline.run import attempt
-from excir_dask.pipeline.run_id import saved_id, say_done
+from excir_dask.pipeline.adaptive import run_adaptive
+from excir_dask.pipeline.inputs import Inputs, is_url, resolve_inputs
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.run import run
+from excir_dask.pipeline.run_id import identity, open_target, run_id
 from excir_dask.results.explanation import Explanation
-from excir_dask.results.storage import check_target
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -161,90 +157,62 @@ def explain(
     0       a  1.00          1
     1       b  0.25         -1
     """
-    out = None if out is None else os.path.expanduser(out)
-    saved = None if out is None else saved_id(Path(out) / "manifest.json", ["run_id"])
-    if out is not None and saved is None:  # before the footers are read, which may take minutes
-        check_target(out, overwrite)
-    for_checkpoint_only = _remote(checkpoint) and isinstance(lake, str | os.PathLike) and not _remote(lake)
-    question = ask(
-        lake, output=output, model=model, predict_type=predict_type, model_columns=model_columns,
-        allow_pickle=allow_pickle, features=features, categoricals=categoricals, max_categories=max_categories,
-        groups=groups, group_prefix=group_prefix, group_correlated=group_correlated, group_rows=group_rows,
-        weights=weights, fraction=fraction, sampling=sampling, seed=seed, target_jaccard=target_jaccard,
-        confidence=confidence, k=k, centering=centering, rank_by=rank_by, budget=budget,
-        storage_options=None if for_checkpoint_only else storage_options, table_version=table_version,
-        verify_checksums=verify_checksums,
-    )  # fmt: skip
-    run = question.run_id
-    same = saved is not None and saved == run
-    if out is not None:
-        if same and not force:
-            say_done(run, out)
-            return Explanation.load(out)
-        check_target(out, overwrite or same)
-    _log_plan(question)
-    with _runner(lake, scheduler, cluster, progress) as runner:
-        kept = None if checkpoint is None else _checkpoint(checkpoint, question, storage_options)
-        if kept is not None and force:
-            kept.forget()
-        elif kept is not None and (found_states := kept.states()):
-            log.info("going on from %d states of an earlier run in %s", found_states, checkpoint)
-        if question.goal is None:
-            found = attempt(question.inputs, question.settings, runner, checkpoint=kept).explanation
+    given = locals()
+    del given["lake"]
+    return explain_with(lake, ExplainOptions(**given))
+
+
+def explain_with(lake: Any, options: ExplainOptions) -> Explanation:
+    """What :func:`explain` does with its options, in order."""
+    target = open_target(options.out, options.overwrite)
+    inputs = resolve_inputs(lake, options)
+    run_name = run_id(inputs, options)
+    if (saved := target.finished(run_name, options.force)) is not None:
+        return Explanation.load(saved)
+    _log_plan(inputs, run_name)
+    with _runner(lake, options) as runner:
+        checkpoint = _checkpoint(inputs, options)
+        if options.adaptive:
+            found = run_adaptive(inputs, options, runner, checkpoint)
         else:
-            found = grow(question.inputs, question.settings, runner, question.goal, sampling, kept)
-    found = replace(found, provenance=replace(found.provenance, run_id=run))
+            found = run(inputs, options, runner, checkpoint=checkpoint).explanation
+    found = replace(found, provenance=replace(found.provenance, run_id=run_name))
     log.debug("%s bytes read in %.1f s", f"{found.provenance.bytes_read:,}", found.provenance.seconds)
-    if out is not None:
-        found.save(out, overwrite or same)
-        log.info("saved in %s", out)
-        if kept is not None:  # nobody goes on with what is done
-            kept.remove()
+    if target.folder is not None:
+        found.save(target.folder, options.overwrite or target.holds(run_name))
+        log.info("saved in %s", target.folder)
+        if checkpoint is not None:  # nothing is left to resume
+            checkpoint.remove()
     return found
 
 
-def understood(lake: Any, **options: Any) -> Question:
-    """What ``explain(lake, **options)`` would be asked, checked; footers are read for it, data are not."""
-    given = inspect.signature(explain).bind(lake, **options)
-    given.apply_defaults()
-    return ask(**{name: given.arguments[name] for name in inspect.signature(ask).parameters})
+def _runner(lake: Any, options: ExplainOptions) -> AbstractContextManager[Runner]:
+    if is_pandas(lake):  # it is in this process's memory already: sending it to a cluster would only cost
+        return closing(LocalRunner(options.progress, threads=True))
+    return runner_for(options.scheduler, options.progress, options.cluster)
 
 
-def run_id(lake: Any, **options: Any) -> str | None:
-    """The id of the run that ``explain(lake, **options)`` would be.
+def _checkpoint(inputs: Inputs, options: ExplainOptions) -> Checkpoint | None:
+    """Where the states of slices go, and come from."""
+    if options.checkpoint is None:
+        return None
+    if inputs.snapshot is None:
+        raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
+    place = os.fspath(options.checkpoint)
+    filesystem, root = filesystem_of(place, options.storage_options if is_url(place) else None)
+    checkpoint = open_checkpoint(filesystem, root, identity(inputs, options))
+    if options.force:
+        checkpoint.forget()
+    elif states := checkpoint.states():
+        log.info("resuming from %d states of an earlier run in %s", states, place)
+    return checkpoint
 
-    None for a DataFrame: nobody can say whether it is the one of yesterday.
-    """
-    return understood(lake, **options).run_id
 
-
-def _log_plan(question: Question) -> None:
-    plan, snapshot = question.inputs.plan, question.inputs.snapshot
+def _log_plan(inputs: Inputs, run_name: str | None) -> None:
+    plan, snapshot = inputs.plan, inputs.snapshot
     files = f"{len(snapshot.files):,} files, " if snapshot else ""
     log.debug(
         "plan: %s%s rows, %d features, %d slices of at most %s decoded bytes; run id %s",
-        files, f"{question.inputs.rows:,}", len(plan.selection.features), sum(1 for _ in plan.slices()),
-        f"{plan.slice_bytes:,}", question.run_id,
+        files, f"{inputs.rows:,}", len(plan.selection.features), sum(1 for _ in plan.slices()),
+        f"{plan.slice_bytes:,}", run_name,
     )  # fmt: skip
-
-
-def _checkpoint(
-    place: str | os.PathLike[str], question: Question, storage_options: Mapping[str, Any] | None
-) -> Checkpoint:
-    if question.inputs.snapshot is None:
-        raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
-    name = os.fspath(place)
-    filesystem, root = filesystem_of(name, storage_options if _remote(name) else None)
-    return open_checkpoint(filesystem, root, question.identity)
-
-
-def _remote(place: Any) -> bool:
-    return isinstance(place, str) and "://" in place
-
-
-def _runner(
-    lake: Any, scheduler: str | Client | None, cluster: str | os.PathLike[str] | None, progress: bool | None
-) -> AbstractContextManager[Runner]:
-    if is_pandas(lake):  # it is in this process's memory already: sending it to a cluster would only cost
-        return closing(LocalRunner(progress, threads=True))
-    return runner_for(scheduler, progress, cluster)

@@ -73,3 +73,13 @@ def scores(explanation: Explanation, features: Sequence[str], output: str | None
 def without_groups(explanation: Explanation) -> pd.DataFrame:
     """The features without what depends on row groups, which a frame does not have."""
     return explanation.features.drop(columns=["stderr", "stderr_by"])
+
+
+def run_id(lake: object, **options: object) -> str | None:
+    """The id of the run that ``explain(lake, **options)`` would be."""
+    from excir_dask.pipeline.inputs import resolve_inputs
+    from excir_dask.pipeline.options import ExplainOptions
+    from excir_dask.pipeline.run_id import run_id
+
+    given = ExplainOptions(**options)
+    return run_id(resolve_inputs(lake, given), given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from excir_dask.audit.limits import CheckLimits
 from excir_dask.audit.window import Window, fill
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
+from excir_dask.pipeline.options import OPTIONS, ExplainOptions, check_option
 
 _SHAPE = "docs/AUDIT.md has an example to begin from; a value that begins with {{ needs quotes"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -23,22 +23,13 @@ PREVIOUS = "previous"
 """in place of a baseline's name: the run before, by date"""
 
 EVENTS = ("fail", "warn", "error", "ok")
-_OWN = (
-    "lake", "output", "model", "groups", "group_prefix", "group_correlated", "group_rows", "fraction", "seed", "k",
-    "scheduler", "cluster", "progress", "checkpoint", "out", "overwrite", "force",
-)  # fmt: skip
-"""arguments of explain that an audit has settings of its own for, or gives itself"""
 KEYS = (
     "name", "lake", "window", "output", "model", "model_name", "groups", "fraction", "seed", "k", "false_alarm",
     "baseline", "require_baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
 )  # fmt: skip
 
-_KINDS: Mapping[str, Any] = {
-    "features": list, "model_columns": list, "max_categories": int, "table_version": int, "target_jaccard": float,
-    "confidence": float, "allow_pickle": bool, "verify_checksums": bool, "budget": "bytes", "storage_options": dict,
-    "predict_type": ("margin", "probability"), "sampling": ("rows", "row-groups"),
-}  # fmt: skip
-"""what arguments of explain may be that are no texts"""
+_NOT_AUDITED = ("group_prefix", "group_correlated", "group_rows", "checkpoint", "progress", "out", "overwrite", "force")
+"""options of explain that an audit gives itself, or that would make its runs differ"""
 
 
 @dataclass(frozen=True)
@@ -63,14 +54,15 @@ class Config:
     lake: str
     results: str
     window: Window | None = None
-    output: Any = None
-    model: str | None = None
+    options: ExplainOptions = field(default_factory=ExplainOptions)
+    """of every run"""
     model_name: str = ""
     """what the history is partitioned by"""
     groups: str | None = None
     """a file, so that groups stay the same from run to run"""
-    k: int = 8
-    """size of the top"""
+    scheduler: str | None = None
+    cluster: str | None = None
+    """a file that says how to start or reach a cluster"""
     false_alarm: float = 0.001
     """probability that noise makes any name of a check exceed its error; small, because a baseline stays: at 0.01 the
     unluckiest of 90 baselines failed 11% of days without drift, at 0.001 it failed 2%"""
@@ -80,11 +72,6 @@ class Config:
     """having nothing to compare with is an error"""
     checks: Mapping[str, CheckLimits] = field(default_factory=dict)
     hooks: Hooks = Hooks()
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """others of :func:`~excir_dask.explain`"""
-    scheduler: str | None = None
-    cluster: str | None = None
-    """a file that says how to start or reach a cluster"""
     results_options: Mapping[str, Any] | None = None
     """for the fsspec filesystem of the results"""
 
@@ -96,29 +83,29 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     if not isinstance(content, dict):
         raise UsageError(f"{source} holds no mapping; {_SHAPE}")
     try:
-        return _understood(content, source.absolute())
+        return _resolved(content, source.absolute())
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
 
 
 def with_options(config: Config, storage_options: Mapping[str, Any] | None, table_version: int | None) -> Config:
     """The same audit with what the command line says of the store: it wins, and need not be in a file."""
-    arguments = dict(config.arguments)
+    options = config.options
     if table_version is not None:
-        arguments["table_version"] = table_version
+        options = replace(options, table_version=table_version)
     if storage_options is None:
-        return replace(config, arguments=arguments)
-    arguments["storage_options"] = {**(arguments.get("storage_options") or {}), **storage_options}
+        return replace(config, options=options)
+    options = replace(options, storage_options={**(options.storage_options or {}), **storage_options})
     beside = _scheme(config.lake) == _scheme(config.results)
     results = {**(config.results_options or {}), **storage_options} if beside else config.results_options
-    return replace(config, arguments=arguments, results_options=results)
+    return replace(config, options=options, results_options=results)
 
 
 def _scheme(place: str) -> str:
     return place.partition("://")[0] if "://" in place else ""
 
 
-def _understood(given: dict[str, Any], source: Path) -> Config:
+def _resolved(given: dict[str, Any], source: Path) -> Config:
     _known("", given, KEYS)
     base = source.parent
     for key in ("lake", "results"):
@@ -126,32 +113,29 @@ def _understood(given: dict[str, Any], source: Path) -> Config:
             raise UsageError(f"{key} is {brief(given.get(key))}; give a path or URL")
     if (given.get("output") is None) == (given.get("model") is None):
         raise UsageError("give one of output (columns of the lake) and model (a file)")
-    names = ("model", "groups", "scheduler", "cluster", "window")
-    model, groups, scheduler, cluster, window = (_text(given, key) for key in names)
+    model, groups, scheduler, cluster, window = (
+        _text(given, key) for key in ("model", "groups", "scheduler", "cluster", "window")
+    )
     if scheduler is not None and cluster is not None:
         raise UsageError(f"both scheduler ({scheduler}) and cluster ({cluster}) are given; give one")
     if groups == "correlation":
         raise UsageError("groups is 'correlation', which may find others in each run; freeze them in a file "
                          "(excir explain --group-correlated 0.9 --out DIR writes groups.yaml)")  # fmt: skip
-    output = _output(given.get("output"))
     return Config(
         name=_name("name", given.get("name", source.stem)),
         lake=_placed(given["lake"], base),
         results=_placed(given["results"], base),
         window=None if window is None else Window(window.strip("/")),
-        output=output,
-        model=None if model is None else _placed(model, base),
+        options=_options(given, None if model is None else _placed(model, base)),
         model_name=_name("model_name", given.get("model_name") or given.get("name", source.stem)),
         groups=None if groups is None else _placed(groups, base),
-        k=_number("k", given.get("k", 8), 1, 10**6, whole=True),
+        scheduler=scheduler,
+        cluster=None if cluster is None else _placed(cluster, base),
         false_alarm=_number("false_alarm", given.get("false_alarm", 0.001), 1e-9, 0.5),
         baseline=_baseline(given, None if window is None else Window(window.strip("/"))),
         require_baseline=_required(given),
         checks=read_limits(given.get("checks")),
         hooks=_hooks(given.get("hooks"), base),
-        arguments=_arguments(given),
-        scheduler=scheduler,
-        cluster=None if cluster is None else _placed(cluster, base),
         results_options=_results_options(given),
     )
 
@@ -189,55 +173,17 @@ def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return options
 
 
-def _output(given: Any) -> Any:
-    """A column, a list of columns, or a mapping from names to columns."""
-    columns = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
-    if given is not None and not (columns and all(isinstance(column, str) for column in columns)):
-        raise UsageError(f"output is {brief(given)}; give a column, a list of columns, or {{name: column}}")
-    return given
-
-
-def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is passed on to explain, by its own names."""
-    from excir_dask.explain import explain
-
+def _options(given: Mapping[str, Any], model: str | None) -> ExplainOptions:
+    """Settings of the audit that are options of explain, and those under ``explain``."""
     others = given.get("explain") or {}
-    allowed = [name for name in inspect.signature(explain).parameters if name not in _OWN]
+    allowed = [name for name in OPTIONS if name not in KEYS and name not in _NOT_AUDITED]
     if not isinstance(others, dict):
-        raise UsageError(f"explain is no mapping; give one of further arguments ({', '.join(allowed)})")
+        raise UsageError(f"explain is no mapping; give one of further options ({', '.join(allowed)})")
     _known("explain.", others, allowed)
-    if not isinstance(others.get("storage_options", {}), dict):
-        raise UsageError("explain.storage_options is no mapping; give one such as {anon: true}")
     for name, value in others.items():
-        _typed(f"explain.{name}", _KINDS.get(name, str), value, inspect.signature(explain).parameters[name].default)
-    fraction = given.get("fraction", 1.0)
-    if fraction != "auto":
-        _number("fraction", fraction, 1e-12, 1.0)
-    return {**others, "fraction": fraction, "seed": _number("seed", given.get("seed", 0), -(2**63), 2**63, whole=True)}
-
-
-def _typed(where: str, kind: Any, value: Any, default: Any) -> None:
-    """Refuse a value of explain that is of the wrong type; whether it fits the lake is for explain to say."""
-    if value is None and default is None:
-        return
-    if kind is float:
-        _number(where, value, 0.0, 1.0)
-    elif kind is int:
-        _number(where, value, 0, 2**63, whole=True)
-    elif isinstance(kind, tuple) and value not in kind:
-        raise UsageError(f"{where} is {brief(value)}{nearest(str(value), kind)} (one of {', '.join(kind)})")
-    elif kind is list:
-        names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise UsageError(
-                f"{where} is {brief(value)}; give a name or a list of names, in quotes where one is a number"
-            )
-    elif kind is bool and not isinstance(value, bool):
-        raise UsageError(f"{where} is {brief(value)}; say true or false")
-    elif kind == "bytes" and (isinstance(value, bool) or not isinstance(value, int | str)):
-        raise UsageError(f"{where} is {brief(value)}; give a number of bytes, such as 128MB")
-    elif kind is str and not isinstance(value, str):
-        raise UsageError(f"{where} is {brief(value)}; give a text")
+        check_option(name, value, f"explain.{name}")
+    own = {key: given[key] for key in ("output", "fraction", "seed", "k") if key in given}
+    return ExplainOptions(**others, **own, model=model)
 
 
 def _hooks(given: Any, base: Path) -> Hooks:

@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
 from excir_dask.audit.window import below, check_there, fill, values
 from excir_dask.errors import ExcirError, UsageError, exit_code_of
+from excir_dask.explain import explain_with
 from excir_dask.results.audit import AuditResult
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.group_files import Groups, read_groups
@@ -155,12 +156,10 @@ def told(error: Exception) -> str:
 def _made(
     config: Config, target: Target, store: Store, against: str | None, where: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Checked]]:
-    from excir_dask.explain import explain
-
     was = None if against is None else store.load(against)
     check_window(config, target)
     given = {} if config.groups is None else read_groups(config.groups)
-    now = explain(target.lake, **{**asked(config), "groups": None}, **config.arguments, **where)
+    now = explain_with(target.lake, replace(config.options, **where))
     now, lacking = grouped(now, given)
     past = history.recent(store, config.model_name, target.series, target.date, PAST)
     run, result, checked = judge(config, target, now, was, against, past, words.without_members(lacking))
@@ -186,7 +185,8 @@ def judge(
     ``against`` is the name of the run ``was``, ``past`` are rows of the history.
     """
     pairs = all_pairs(now, was, config.false_alarm)
-    checked = run_checks(Comparison(now, was, pairs, config.k, config.false_alarm, target.series), config.checks)
+    comparison = Comparison(now, was, pairs, config.options.k, config.false_alarm, target.series)
+    checked = run_checks(comparison, config.checks)
     run = {**_about(config, target, against, now, checked), "notes": [*more_notes, *notes(now, was)]}
     result = AuditResult(
         explanation=now,
@@ -223,18 +223,13 @@ def check_window(config: Config, target: Target) -> None:
     """Refuse a window that the lake has not; that the lake cannot be reached is for its reader to say."""
     if target.window is not None:
         with suppress(OSError):
-            check_there(config.lake, target.window, config.arguments.get("storage_options"))
-
-
-def asked(config: Config) -> dict[str, Any]:
-    """Arguments of :func:`~excir_dask.explain` that have settings of their own."""
-    return {"output": config.output, "model": config.model, "groups": config.groups, "k": config.k}
+            check_there(config.lake, target.window, config.options.storage_options)
 
 
 def _terms(config: Config, was: Explanation | None) -> dict[str, Any]:
     """By what a run was judged, for its manifest."""
     return {
-        "k": config.k,
+        "k": config.options.k,
         "false_alarm": config.false_alarm,
         "limits": to_manifest(config.checks),
         "baseline_window": None if was is None else (was.provenance.audit or {}).get("window"),

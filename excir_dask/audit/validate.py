@@ -6,15 +6,16 @@ import fnmatch
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.config import PREVIOUS, Config
-from excir_dask.audit.run import Target, asked, check_window, target_of
+from excir_dask.audit.run import Target, check_window, target_of
 from excir_dask.audit.store import Store, open_store
 from excir_dask.errors import ExcirError, LakeError, UsageError, nearest
-from excir_dask.pipeline.options import CHOICES, check_choice
+from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.results.group_files import Groups
 
 
@@ -22,7 +23,7 @@ def validate(config: Config, day: date | None, keys: Mapping[str, str]) -> list[
     """All problems of an audit of one window; the lake's footers are read, its rows are not."""
     problems: list[ExcirError] = []
 
-    def attempt(step: Callable[[], Any]) -> Any:
+    def tried(step: Callable[[], Any]) -> Any:
         try:
             return step()
         except ExcirError as error:
@@ -31,32 +32,25 @@ def validate(config: Config, day: date | None, keys: Mapping[str, str]) -> list[
             problems.append(LakeError(f"{error}; check the path and who may use it"))
         return None
 
-    target = attempt(lambda: target_of(config, day, keys))
+    target = tried(lambda: target_of(config, day, keys))
     if target is not None:
-        found = attempt(lambda: _inputs(config, target))
+        found = tried(lambda: _inputs(config, target))
         if found is not None:
             problems += _overrides(config, *found)
-    store = attempt(lambda: _results(config))
+    store = tried(lambda: _results(config))
     if store is not None and target is not None and config.baseline != PREVIOUS:
-        attempt(lambda: _baseline(config, store, target))
-    for name in CHOICES.keys() & config.arguments.keys():
-        attempt(lambda name=name: check_choice(name, config.arguments[name]))  # type: ignore[misc]
-    attempt(lambda: _cluster(config))
-    attempt(lambda: _hooks(config))
+        tried(lambda: _baseline(config, store, target))
+    tried(lambda: _cluster(config))
+    tried(lambda: _hooks(config))
     return problems
 
 
 def _inputs(config: Config, target: Target) -> tuple[list[str], Groups]:
     """Names of features and groups, when lake, output or model and groups fit each other."""
-    from excir_dask.explain import understood
-
     check_window(config, target)
-    # wrong choices are told by themselves: they must not hide what is wrong with the lake
-    choices = {name: value for name, value in config.arguments.items() if name in CHOICES and value in CHOICES[name]}
-    others = {name: value for name, value in config.arguments.items() if name not in CHOICES}
-    question = understood(target.lake, **{**asked(config), **choices, **others})
-    selection = question.inputs.plan.selection
-    return [*selection.features, *selection.categoricals], question.settings.groups.given
+    inputs = resolve_inputs(target.lake, replace(config.options, groups=config.groups))
+    selection = inputs.plan.selection
+    return [*selection.features, *selection.categoricals], inputs.groups.given
 
 
 def _overrides(config: Config, features: list[str], groups: Groups) -> list[UsageError]:

@@ -46,11 +46,12 @@ def plan(
     excir plan lake/
     excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
     """
-    from excir_dask.pipeline.preview import survey
+    from excir_dask.pipeline.options import ExplainOptions
+    from excir_dask.pipeline.preview import preview
 
     columns = [column for _, column in outputs]
     with log_to_stderr(quiet, verbose):
-        found = survey(lake, outputs=columns, features=features, **given)
+        found = preview(lake, ExplainOptions(output=columns or None, features=features, **given))
     click.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if found.problem is not None:
         raise found.problem

@@ -10,11 +10,11 @@ anyway. What all steps took together is what the explanation tells.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from excir_dask.errors import NoRowsError, UsageError
+from excir_dask.errors import NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.run import KEPT_BYTES, Runner
 from excir_dask.kernels.uncertainty import DRAWS
@@ -23,7 +23,8 @@ from excir_dask.lake.footer_statistics import out_of_range_columns
 from excir_dask.lake.frames import is_pandas
 from excir_dask.lake.sample import SAMPLINGS, Sample
 from excir_dask.pipeline.inputs import Inputs, resampled
-from excir_dask.pipeline.run import Attempt, Settings, attempt
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.run import RunResult, run
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import AutoSampling, AutoStep
 
@@ -55,44 +56,19 @@ LEAST_GROUPS = 40
 """row groups from which on whole row groups are drawn where there is no model"""
 
 
-HELD_BYTES = KEPT_BYTES
-"""decoded rows that are held at most: from a disk, reading Parquet again is twice as fast as reading those"""
+CACHED_BYTES = KEPT_BYTES
+"""decoded rows that are cached at most: from a disk, reading Parquet again is twice as fast as reading those"""
 
 
-@dataclass(frozen=True)
-class Goal:
-    """When a sample is enough."""
-
-    jaccard: float = 0.9
-    """of the top k with that of all rows"""
-    confidence: float = 0.95
-    """probability that it is met"""
-    k: int = 8
-
-    def __post_init__(self) -> None:
-        for name, value in (("target_jaccard", self.jaccard), ("confidence", self.confidence)):
-            if not 0.0 < value <= 1.0:
-                raise UsageError(f"{name} is {value}; it must be above 0 and at most 1")
-        if self.k < 1:
-            raise UsageError(f"k is {self.k}; it must be at least 1")
-
-
-def grow(
-    inputs: Inputs,
-    settings: Settings,
-    runner: Runner,
-    goal: Goal,
-    sampling: str | None,
-    checkpoint: Checkpoint | None = None,
+def run_adaptive(
+    inputs: Inputs, options: ExplainOptions, runner: Runner, checkpoint: Checkpoint | None = None
 ) -> Explanation:
-    """Explain a sample that is as large as the goal asks for; all rows if nothing less will do."""
+    """Explain a sample that is as large as the target takes; all rows if nothing less will do."""
     began, bytes_read, resumed = time.perf_counter(), 0, 0
-    by = sampling or _sampling(inputs)
-    if SAMPLINGS[by].whole_row_groups and inputs.snapshot is None:
-        raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
+    by = options.sampling or _sampling(inputs)
     share = _first(inputs, by)
     steps: list[AutoStep] = []
-    found: Attempt | None = None
+    found: RunResult | None = None
     asked: Inputs | None = None
     while True:
         share = 1.0 if share > LARGEST else round(share, 6)
@@ -101,9 +77,9 @@ def grow(
         asked = resampled(inputs, Sample(share, inputs.sample.seed, by), asked)
         cached = _cache_fraction(asked)
         try:
-            found = attempt(
+            found = run(
                 asked,
-                settings,
+                options,
                 runner,
                 found.measured if found else None,
                 checkpoint,
@@ -118,15 +94,15 @@ def grow(
             continue
         bytes_read += found.measured.bytes_read
         resumed += found.measured.resumed_states or 0
-        k, jaccard, probability = _judge(found.explanation, goal)
+        k, jaccard, probability = _judge(found.explanation, options)
         used = found.explanation.facts.rows.used
         steps.append(AutoStep(fraction=share, rows=used, jaccard=jaccard, probability=probability))
-        if share == 1.0 or probability >= goal.confidence:
+        if share == 1.0 or probability >= options.confidence:
             break
-        share = _next(found.explanation, goal, share)
+        share = _next(found.explanation, options, share)
         if share > min(cached or 0.0, WORTHWHILE) and _reads_everything(asked):
             share = 1.0
-    auto = AutoSampling(target_jaccard=goal.jaccard, confidence=goal.confidence, k=k, steps=tuple(steps))
+    auto = AutoSampling(target_jaccard=options.target_jaccard, confidence=options.confidence, k=k, steps=tuple(steps))
     seconds = round(time.perf_counter() - began, 3)
     return replace(
         found.explanation,
@@ -172,41 +148,41 @@ def _cache_fraction(inputs: Inputs) -> float | None:
     if size is None:
         return None
     if inputs.sample.whole_row_groups:
-        return 1.0 if size <= HELD_BYTES else None
-    if size <= HELD_BYTES:
+        return 1.0 if size <= CACHED_BYTES else None
+    if size <= CACHED_BYTES:
         return 1.0
-    share = min(HELD_BYTES / size, WORTHWHILE)
+    share = min(CACHED_BYTES / size, WORTHWHILE)
     return share if share >= inputs.sample.fraction else None
 
 
 def _judge(
-    explanation: Explanation, goal: Goal, share: float | None = None, draws: int = DRAWS
+    explanation: Explanation, options: ExplainOptions, share: float | None = None, draws: int = DRAWS
 ) -> tuple[int, float, float]:
     """Size of the top, and Jaccard and probability of the least sure output.
 
     ``share`` asks what a larger sample would probably say.
     """
     outputs = explanation.outputs["output"]
-    found = [explanation.stability(goal.k, goal.jaccard, output, share, draws) for output in outputs]
+    found = [explanation.stability(options.k, options.target_jaccard, output, share, draws) for output in outputs]
     # of row groups that are unlike all that were read nothing is known
     blind = bool(explanation.facts.out_of_range)
     jaccard, probability = (min(each.jaccard for each in found), min(each.probability for each in found))
     return found[0].k, round(jaccard, 6), 0.0 if blind else round(probability, 6)
 
 
-def _next(explanation: Explanation, goal: Goal, share: float) -> float:
+def _next(explanation: Explanation, options: ExplainOptions, share: float) -> float:
     """About the smallest larger share that will probably do; all rows if that is not much less."""
     if explanation.facts.out_of_range:
         return 4.0 * share
     low, high = 2.0 * share, LARGEST
-    if low > high or not _will_do(explanation, goal, high):
+    if low > high or not _will_do(explanation, options, high):
         return 1.0
     for _ in range(HALVINGS):
-        if _will_do(explanation, goal, low):
+        if _will_do(explanation, options, low):
             return low
         low = min(np.sqrt(low * high), high)
     return float(high)
 
 
-def _will_do(explanation: Explanation, goal: Goal, share: float) -> bool:
-    return _judge(explanation, goal, share, ROUGH_DRAWS)[2] >= goal.confidence
+def _will_do(explanation: Explanation, options: ExplainOptions, share: float) -> bool:
+    return _judge(explanation, options, share, ROUGH_DRAWS)[2] >= options.confidence

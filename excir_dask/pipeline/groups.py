@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from excir_dask.errors import UsageError
 from excir_dask.graph.measure import Measurement
 from excir_dask.lake.select import Selection
+from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.group_files import Groups, read_groups
 from excir_dask.results.tables import check_groups
 
@@ -35,21 +36,15 @@ class WantedGroups:
     """rank correlation from which on features are put together; None: groups are not looked for"""
 
 
-def understand_groups(
-    groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None,
-    prefix: str | None,
-    correlated: float | None,
-    rows: int,
-    selection: Selection,
-) -> WantedGroups:
-    """Check what was asked for before anything is read; members that are categories are checked when they are known."""
-    from excir_dask.kernels.correlation import check_threshold, correlation_cost
+def resolve_groups(options: ExplainOptions, selection: Selection) -> WantedGroups:
+    """Check groups before anything is read; members that are categories are checked when they are known."""
+    from excir_dask.kernels.correlation import correlation_cost
     from excir_dask.kernels.spearman import MOST_ROWS
 
+    groups, correlated, rows = options.groups, options.group_correlated, options.group_rows
     if isinstance(groups, str) and groups == "correlation":
         groups, correlated = None, CORRELATED if correlated is None else correlated
     if correlated is not None:
-        check_threshold(correlated)
         if rows > MOST_ROWS:
             raise UsageError(f"group_rows is {rows:,}; groups are found in at most {MOST_ROWS:,} rows")
         if len(selection.features) >= _MANY:
@@ -57,15 +52,14 @@ def understand_groups(
     sources: list[tuple[str, Mapping[str, Sequence[str]]]] = []
     if isinstance(groups, str | os.PathLike):
         sources.append((os.fspath(groups), read_groups(groups)))
-    elif isinstance(groups, Mapping):
-        sources.append(("groups", groups))
     elif groups is not None:
-        raise UsageError(f"groups are a mapping, a file or 'correlation', not {type(groups).__name__}")
+        sources.append(("groups", groups))
     for _, mapping in sources:
         known = {*selection.features, *_categories_named(mapping, selection.categoricals)}
         check_groups(mapping, sorted(known))
-    if prefix is not None:
-        sources.append((f"the prefixes before '{prefix}'", prefix_groups(selection.features, prefix)))
+    if options.group_prefix is not None:
+        by_prefix = prefix_groups(selection.features, options.group_prefix)
+        sources.append((f"the prefixes before '{options.group_prefix}'", by_prefix))
     return WantedGroups(combine(*sources), correlated)
 
 

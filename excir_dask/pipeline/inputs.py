@@ -1,4 +1,4 @@
-"""From the arguments of a run to what it reads: where the outputs come from, which columns, which slices."""
+"""Options meet a lake: where the outputs come from, which columns and groups, which slices. Reads footers, no data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 from excir_dask.models.checks import check_columns, columns_of_any_type
+from excir_dask.models.load import load_model
 from excir_dask.models.output_columns import OutputColumns, output_columns
-from excir_dask.version import __version__
+from excir_dask.pipeline.groups import WantedGroups, resolve_groups
+from excir_dask.pipeline.option_kinds import parse_bytes
+from excir_dask.pipeline.options import ExplainOptions
 
 if TYPE_CHECKING:
     from excir_dask.models.scoring import Model
@@ -46,6 +49,7 @@ class Inputs:
     lake: Any
     """as it was given"""
     outputs: Outputs
+    groups: WantedGroups
     sample: Sample
     plan: Plan
     layout: Layout
@@ -60,60 +64,63 @@ class Inputs:
         return self.plan.rows if self.snapshot is None else self.snapshot.rows
 
 
-def understand_outputs(
-    output: str | Sequence[str] | Mapping[str, str] | None,
-    model: Any,
-    predict_type: str,
-    model_columns: Sequence[str] | None,
-    allow_pickle: bool,
-) -> Outputs:
-    """Exactly one of ``output`` and ``model`` says where the outputs come from."""
-    if (output is None) == (model is None):
-        what = "neither is" if output is None else "both are"
-        raise UsageError(f"name output columns (--output) or give a model (--model), one of the two; {what} given")
-    if model is None:
-        return Outputs(output_columns(output))
-    from excir_dask.models.load import load_model
-
-    loaded = load_model(model, predict_type=predict_type, columns=model_columns, allow_pickle=allow_pickle)
-    return Outputs(OutputColumns((), ()), loaded)
-
-
-def prepare(
-    lake: Any,
-    outputs: Outputs,
-    *,
-    features: str | Sequence[str] | None,
-    weights: str | None,
-    indicators: bool,
-    sample: Sample,
-    budget: int,
-    storage_options: Mapping[str, Any] | None,
-    table_version: int | None = None,
-    verify_checksums: bool = True,
-) -> Inputs:
+def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     """Take stock of a lake and plan how it is read."""
+    outputs = resolve_outputs(options)
+    sample = Sample(1.0 if options.adaptive else float(options.fraction), options.seed, options.sampling or "rows")
+    budget = parse_bytes(options.budget)
     if is_pandas(lake) or is_dask(lake):
-        if table_version is not None:
-            raise UsageError(f"version {table_version} was asked for, but a DataFrame has no versions")
-        if sample.whole_row_groups and sample.fraction < 1.0:
-            raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
-        columns = frame_columns(lake)
-        selection = _select(columns, outputs, weights, features, indicators)
+        _check_frame(options, sample)
+        selection = _select(frame_columns(lake), outputs, options)
         plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
         if not frames:
             raise LakeError("the frame has no rows")
-        return Inputs(lake, outputs, sample, plan, _layout(None, selection, sample), frames, None)
+        groups = resolve_groups(options, selection)
+        return Inputs(lake, outputs, groups, sample, plan, _layout(None, selection, sample), frames, None)
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
-    snapshot = take_snapshot(locate(lake, storage_options, table_version, verify_checksums))
-    columns = describe_columns(snapshot)
-    selection = _select(columns, outputs, weights, features, indicators)
+    location = locate(lake, _storage_options(lake, options), options.table_version, options.verify_checksums)
+    snapshot = take_snapshot(location)
+    selection = _select(describe_columns(snapshot), outputs, options)
     if snapshot.rows == 0:
         raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
+    groups = resolve_groups(options, selection)
     layout = _layout(snapshot.location.filesystem, selection, sample)
     plan = make_plan(snapshot, selection, budget, sample)
-    return Inputs(lake, outputs, sample, plan, layout, None, snapshot)
+    return Inputs(lake, outputs, groups, sample, plan, layout, None, snapshot)
+
+
+def resolve_outputs(options: ExplainOptions) -> Outputs:
+    """Exactly one of ``output`` and ``model`` says where the outputs come from."""
+    if (options.output is None) == (options.model is None):
+        what = "neither is" if options.output is None else "both are"
+        raise UsageError(f"name output columns (--output) or give a model (--model), one of the two; {what} given")
+    if options.model is None:
+        return Outputs(output_columns(options.output))
+    model = load_model(
+        options.model,
+        predict_type=options.predict_type,
+        columns=options.model_columns,
+        allow_pickle=options.allow_pickle,
+    )
+    return Outputs(OutputColumns((), ()), model)
+
+
+def is_url(place: Any) -> bool:
+    return isinstance(place, str) and "://" in place
+
+
+def _storage_options(lake: Any, options: ExplainOptions) -> Mapping[str, Any] | None:
+    """Of the lake's store: where the lake is a local path and the checkpoint a URL, they are the checkpoint's."""
+    local = isinstance(lake, str | os.PathLike) and not is_url(lake)
+    return None if local and is_url(options.checkpoint) else options.storage_options
+
+
+def _check_frame(options: ExplainOptions, sample: Sample) -> None:
+    if options.table_version is not None:
+        raise UsageError(f"version {options.table_version} was asked for, but a DataFrame has no versions")
+    if sample.whole_row_groups and (options.adaptive or sample.fraction < 1.0):
+        raise UsageError("a DataFrame has no row groups; use sampling='rows', or save it as Parquet")
 
 
 def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> Inputs:
@@ -130,60 +137,22 @@ def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> 
     return replace(inputs, sample=sample, plan=plan, layout=layout)
 
 
-def identity(inputs: Inputs, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes two runs the same: everything that decides the result, and how it is cut."""
-    assert inputs.snapshot is not None, "frames cannot be told apart"
-    model, selection = inputs.outputs.model, inputs.plan.selection
-    return {
-        "version": __version__,
-        "lake": inputs.snapshot.fingerprint,
-        "outputs": inputs.outputs.columns.columns,
-        "model": None if model is None else [model.kind, model.sha256, model.predict_type],
-        "selection": [
-            selection.features, selection.weight, selection.categoricals, selection.model_columns, selection.vectors,
-        ],
-        "seed": inputs.sample.seed,
-        "budget": inputs.plan.budget,
-        "settings": settings,
-    }  # fmt: skip
-
-
-def parse_bytes(budget: int | str) -> int:
-    """Bytes from a number or a text such as ``"64MB"`` or ``"64MiB"``.
-
-    >>> parse_bytes("64MiB")
-    67108864
-    """
-    from dask.utils import parse_bytes as parse
-
-    try:
-        return int(parse(budget))
-    except ValueError as error:
-        raise UsageError(f"'{budget}' is not a number of bytes; write for instance 128MB") from error
-
-
-def _select(
-    columns: Mapping[str, Column],
-    outputs: Outputs,
-    weights: str | None,
-    features: str | Sequence[str] | None,
-    indicators: bool,
-) -> Selection:
-    model = outputs.model
+def _select(columns: Mapping[str, Column], outputs: Outputs, options: ExplainOptions) -> Selection:
+    model, indicators = outputs.model, options.categoricals == "indicators"
     if model is None:
-        return select(columns, outputs.columns.columns, weights, features, indicators=indicators)
+        return select(columns, outputs.columns.columns, options.weights, options.features, indicators=indicators)
     selection = select(
         columns,
         (),
-        weights,
-        features,
+        options.weights,
+        options.features,
         indicators=indicators,
         model_columns=model.columns or (),
         any_type=columns_of_any_type(model),
         model_outputs=CALLABLE_OUTPUTS if model.names is None else len(model.names),
     )
     if model.columns is None:  # what is explained must not change what the model sees
-        return replace(selection, model_columns=select(columns, (), weights, None).features)
+        return replace(selection, model_columns=select(columns, (), options.weights, None).features)
     check_columns(model, {name: _holds_text(columns[name]) for name in model.columns if name in columns})
     return selection
 

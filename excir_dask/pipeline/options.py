@@ -1,116 +1,187 @@
-"""What is asked for: the arguments of a run, understood and checked before a row is read."""
+"""Every option of :func:`~excir_dask.explain`, in one place: default, values it takes, and what it decides.
 
+The command line, files of options, audits, sweeps and the run id read these fields. A new option is a field here and a
+documented keyword of ``explain``.
+"""
+
+# ruff: noqa: RUF009 (_option makes a field, which is no shared default)
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
-from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.scores import RANKINGS
-from excir_dask.lake.sample import Sample
-from excir_dask.pipeline.adaptive import Goal
-from excir_dask.pipeline.groups import understand_groups
-from excir_dask.pipeline.inputs import Inputs, identity, parse_bytes, prepare, understand_outputs
-from excir_dask.pipeline.run import Settings
-from excir_dask.pipeline.run_id import make_id
+from excir_dask.lake.plan import DEFAULT_BUDGET
+from excir_dask.lake.sample import SAMPLINGS
+from excir_dask.models.load import PREDICT_TYPES
+from excir_dask.pipeline.option_kinds import (
+    Bytes,
+    Choice,
+    Columns,
+    Flag,
+    Groups,
+    Integer,
+    Kind,
+    Names,
+    Path,
+    Secrets,
+    Share,
+    Text,
+)
 
-CHOICES: dict[str, Sequence[str]] = {
-    "centering": tuple(CENTERINGS), "rank_by": tuple(RANKINGS), "categoricals": ("omit", "indicators"),
-}  # fmt: skip
-"""what arguments that are words may be"""
+if TYPE_CHECKING:
+    from distributed import Client
+
+AUTO = "auto"
+"""fraction of a sample that grows until it is large enough"""
+
+
+class Counts(Enum):
+    """How an option counts for the run id."""
+
+    AS_GIVEN = "as given"
+    RESOLVED = "by what it stands for in a lake: columns, the bytes of a model, members of groups"
+    ADAPTIVE = "as given, where the fraction is auto"
+    NEVER = "never: the result does not depend on it"
 
 
 @dataclass(frozen=True)
-class Question:
-    """Everything that decides about an explanation."""
+class Option:
+    """What there is to know of an option but its default."""
 
-    inputs: Inputs
-    settings: Settings
-    goal: Goal | None
-    """when a growing sample is large enough; None where the sample is given"""
-    sampling: str | None
-    """as it was given"""
-
-    @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What its states in a checkpoint are told by."""
-        return identity(self.inputs, asdict(self.settings))
-
-    @cached_property
-    def run_id(self) -> str | None:
-        """The same for the same question to the same files; None for a DataFrame, of which nobody can say that."""
-        if self.inputs.snapshot is None:
-            return None
-        return make_id(
-            {
-                **self.identity,
-                "names": self.inputs.outputs.columns.names,
-                "fraction": self.inputs.sample.fraction,
-                "sampling": self.sampling if self.goal else self.inputs.sample.by,
-                "goal": asdict(self.goal) if self.goal else None,
-            }
-        )
+    kind: Kind
+    help: str
+    """one line, for the command line"""
+    counts: Counts
+    metavar: str | None
+    """what the command line calls its value"""
+    typed: bool
+    """it is an option of the command line"""
 
 
-def ask(
-    lake: Any,
+def _option(
+    default: Any,
+    kind: Kind,
+    help: str,
+    counts: Counts = Counts.AS_GIVEN,
     *,
-    output: str | Sequence[str] | Mapping[str, str] | None,
-    model: Any,
-    predict_type: str,
-    model_columns: Sequence[str] | None,
-    allow_pickle: bool,
-    features: str | Sequence[str] | None,
-    categoricals: str,
-    max_categories: int,
-    groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None,
-    group_prefix: str | None,
-    group_correlated: float | None,
-    group_rows: int,
-    weights: str | None,
-    fraction: float | str,
-    sampling: str | None,
-    seed: int,
-    target_jaccard: float,
-    confidence: float,
-    k: int,
-    centering: str,
-    rank_by: str,
-    budget: int | str,
-    storage_options: Mapping[str, Any] | None,
-    table_version: int | None = None,
-    verify_checksums: bool = True,
-) -> Question:
-    """Understand the arguments of :func:`~excir_dask.explain`, which says what they mean. Reads footers, no data."""
-    for name, value in (("centering", centering), ("rank_by", rank_by), ("categoricals", categoricals)):
-        check_choice(name, value)
-    if max_categories < 1 or group_rows < 2:
-        raise UsageError(f"max_categories is {max_categories} and group_rows is {group_rows}; at least 1 and 2")
-    goal = None
-    if fraction == "auto":
-        goal = Goal(target_jaccard, confidence, k)
-        fraction = 1.0
-    if isinstance(fraction, str):
-        raise UsageError(f"fraction is '{fraction}'; it is a number above 0 and at most 1, or 'auto'")
-    outputs = understand_outputs(output, model, predict_type, model_columns, allow_pickle)
-    inputs = prepare(
-        lake, outputs,
-        features=features, weights=weights, indicators=categoricals == "indicators",
-        sample=Sample(fraction, seed, sampling or "rows"), budget=parse_bytes(budget), storage_options=storage_options,
-        table_version=table_version, verify_checksums=verify_checksums,
+    metavar: str | None = None,
+    typed: bool = True,
+) -> Any:
+    """A field of a dataclass, with what there is to know of the option."""
+    option = Option(kind, help, counts, metavar, typed)
+    return field(default=default, repr=not isinstance(kind, Secrets), metadata={"option": option})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of one explanation; :func:`~excir_dask.explain` says more of each."""
+
+    output: str | Sequence[str] | Mapping[str, str] | None = _option(
+        None, Columns(), "Column of model outputs, with a name for it if you like; repeat for several.",
+        Counts.RESOLVED, metavar="[CLASS=]COLUMN",
     )  # fmt: skip
-    wanted = understand_groups(groups, group_prefix, group_correlated, group_rows, inputs.plan.selection)
-    return Question(
-        inputs, Settings(centering, rank_by, categoricals, max_categories, wanted, group_rows), goal, sampling
+    model: Any = _option(
+        None, Kind(), "In place of --output: an XGBoost, LightGBM or ONNX file.", Counts.RESOLVED, metavar="FILE"
+    )
+    predict_type: str = _option("margin", Choice(PREDICT_TYPES), "What the model is asked for.", Counts.RESOLVED)
+    model_columns: Sequence[str] | None = _option(
+        None, Names(), "Columns of a model that does not name them, in its order.", Counts.RESOLVED
+    )
+    allow_pickle: bool = _option(
+        False, Flag(), "Load a pickle or joblib file, which runs the code in it.", Counts.NEVER
+    )
+    features: str | Sequence[str] | None = _option(
+        None, Names(), "Names or patterns to explain; '!name' takes columns away.", Counts.RESOLVED
+    )
+    categoricals: str = _option(
+        "omit", Choice(("omit", "indicators")), "Text columns: left out, or one 0/1 feature per category."
+    )
+    max_categories: int = _option(
+        20, Integer(1), "Categories of a column that are features; the others are one feature together."
+    )
+    groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = _option(
+        None, Groups(), "YAML or JSON file of groups: name: [features].", Counts.RESOLVED, metavar="FILE"
+    )
+    group_prefix: str | None = _option(
+        None, Text(), "Group features by what stands before their last SEP.", Counts.RESOLVED, metavar="SEP"
+    )
+    group_correlated: float | None = _option(
+        None, Share(), "Find groups with rank correlations of at least R.", Counts.RESOLVED, metavar="R"
+    )
+    group_rows: int = _option(5000, Integer(2), "Rows that groups are found in.")
+    weights: str | None = _option(None, Text(), "Column of row weights.", Counts.RESOLVED, metavar="COLUMN")
+    fraction: float | str = _option(
+        1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
+    )
+    sampling: str | None = _option(
+        None, Choice(SAMPLINGS),
+        "Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
+        Counts.RESOLVED,
+    )  # fmt: skip
+    seed: int = _option(0, Integer(), "Seed of the row sample.")
+    target_jaccard: float = _option(
+        0.9, Share(), "With --fraction auto: Jaccard of the top features with those of all rows.", Counts.ADAPTIVE
+    )
+    confidence: float = _option(
+        0.95, Share(), "With --fraction auto: probability that the target is met.", Counts.ADAPTIVE
+    )
+    k: int = _option(8, Integer(1), "How many features the top has.", Counts.ADAPTIVE)
+    centering: str = _option("midhinge", Choice(CENTERINGS), "What features and outputs are centred on.")
+    rank_by: str = _option("strength", Choice(RANKINGS), "What ranks follow.")
+    budget: int | str = _option(DEFAULT_BUDGET, Bytes(), "Decoded bytes that one slice may hold.", Counts.RESOLVED)
+    scheduler: str | Client | None = _option(
+        None, Kind(), "Address of a dask scheduler. [default: this machine]", Counts.NEVER, metavar="ADDRESS"
+    )
+    cluster: str | os.PathLike[str] | None = _option(
+        None, Path(), "In place of --scheduler: a file such as those in cluster/.", Counts.NEVER, metavar="FILE"
+    )
+    checkpoint: str | os.PathLike[str] | None = _option(
+        None, Path(url=True),
+        "Save the states of finished slices here (a path or URL that workers reach); the same command resumes.",
+        Counts.NEVER, metavar="FOLDER",
+    )  # fmt: skip
+    storage_options: Mapping[str, Any] | None = _option(
+        None, Secrets(), "For the store of LAKE, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.",
+        Counts.NEVER, metavar="KEY=VALUE",
+    )  # fmt: skip
+    table_version: int | None = _option(
+        None, Integer(), "Version of a Delta Lake table, or snapshot id of an Iceberg one. [default: the current one]",
+        Counts.RESOLVED, metavar="N",
+    )  # fmt: skip
+    verify_checksums: bool = _option(
+        True, Flag(), "Check pages of files that carry checksums; a mismatch ends the run.", Counts.NEVER
+    )
+    progress: bool | None = _option(None, Flag(), "Show progress.", Counts.NEVER, typed=False)
+    out: str | os.PathLike[str] | None = _option(
+        None, Path(), "Folder to save the result in.", Counts.NEVER, metavar="FOLDER"
+    )
+    overwrite: bool = _option(False, Flag(), "Replace another result that is already there.", Counts.NEVER)
+    force: bool = _option(
+        False, Flag(), "Compute again what is there already, of the same options and files.", Counts.NEVER
     )
 
+    def __post_init__(self) -> None:
+        for name in OPTIONS:
+            check_option(name, getattr(self, name))
 
-def check_choice(name: str, value: Any) -> None:
-    """Refuse a value that is none of those that an argument may have."""
-    choices = CHOICES[name]
-    if value not in choices:
-        raise UsageError(f"{name} is '{value}'{nearest(str(value), choices)} (one of {', '.join(choices)})")
+    @property
+    def adaptive(self) -> bool:
+        """The sample grows until it is large enough."""
+        return self.fraction == AUTO
+
+
+OPTIONS: dict[str, Option] = {found.name: found.metadata["option"] for found in fields(ExplainOptions)}
+"""name of each option, in the order of ``explain`` -> what there is to know of it"""
+
+DEFAULTS: dict[str, Any] = {found.name: found.default for found in fields(ExplainOptions)}
+
+
+def check_option(name: str, value: Any, label: str | None = None) -> None:
+    """Refuse a value that an option does not take; ``label`` is what the message calls the option."""
+    if value is not None or DEFAULTS[name] is not None:
+        OPTIONS[name].kind.check(label or name, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,14 +12,16 @@ from excir_dask.lake.plan import make_plan
 from excir_dask.lake.schema import conflicts, describe_columns
 from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
-from excir_dask.pipeline.inputs import parse_bytes
+from excir_dask.models.output_columns import output_columns
+from excir_dask.pipeline.option_kinds import parse_bytes
+from excir_dask.pipeline.options import ExplainOptions
 
 BASE_MEMORY = 250 * 2**20
 """resident memory of a worker process before it reads anything"""
 
 
 @dataclass(frozen=True)
-class Survey:
+class Preview:
     """A lake and the plan for it."""
 
     lake: str
@@ -69,7 +70,7 @@ class Survey:
         ]
         if self.slices:
             memory = self.worker_bytes(2), self.worker_bytes(8)
-            lines.append(f"slices    {self.slices:,} a scan, at most {_size(self.slice_bytes)} decoded each")
+            lines.append(f"slices    {self.slices:,} per scan, at most {_size(self.slice_bytes)} decoded each")
             lines.append(f"memory    about {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
         for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):
             if found:
@@ -82,30 +83,23 @@ class Survey:
         return printable_lines([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
 
 
-def survey(
-    lake: str,
-    outputs: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-    weights: str | None = None,
-    budget: int | str = "128MiB",
-    storage_options: Mapping[str, Any] | None = None,
-    table_version: int | None = None,
-) -> Survey:
+def preview(lake: str, options: ExplainOptions) -> Preview:
     """Plan a run without reading data. What would stop the run is part of the answer, not an error."""
-    snapshot = take_snapshot(locate(lake, storage_options, table_version))
+    outputs = () if options.output is None else output_columns(options.output).columns
+    snapshot = take_snapshot(locate(lake, options.storage_options, options.table_version))
     columns = describe_columns(snapshot)
     selection = plan = None
     problem: LakeError | None = None
     try:
-        selection = select(columns, outputs, weights, features)
+        selection = select(columns, outputs, options.weights, options.features)
     except SchemaError as error:
         problem = error
     if selection is not None and snapshot.rows:
-        plan = make_plan(snapshot, selection, parse_bytes(budget))
+        plan = make_plan(snapshot, selection, parse_bytes(options.budget))
     elif selection is not None:
         problem = LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
     usable = [column for column in columns.values() if column.unusable is None and not column.conflicts]
-    return Survey(
+    return Preview(
         lake=snapshot.location.name,
         table=None if snapshot.location.table is None else snapshot.location.table.source,
         files=len(snapshot.files),

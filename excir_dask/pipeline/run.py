@@ -17,48 +17,36 @@ from excir_dask.kernels.scores import score
 from excir_dask.kernels.sums import Sums
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
 from excir_dask.lake.snapshot import check_unchanged
-from excir_dask.pipeline.groups import WantedGroups, all_groups
+from excir_dask.pipeline.groups import all_groups
 from excir_dask.pipeline.inputs import Inputs
 from excir_dask.pipeline.metadata import facts, output_table, provenance
+from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import feature_table, group_table
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What decides the scores beside the rows."""
-
-    centering: str
-    rank_by: str
-    categoricals: str
-    max_categories: int
-    groups: WantedGroups
-    group_rows: int
-    """rows in which groups are looked for"""
-
-
-@dataclass(frozen=True)
-class Attempt:
+class RunResult:
     """An explanation, and what it was made from: a larger sample can reuse that."""
 
     explanation: Explanation
     measured: Measurement
 
 
-def attempt(
+def run(
     inputs: Inputs,
-    settings: Settings,
+    options: ExplainOptions,
     runner: Runner,
     earlier: Measurement | None = None,
     checkpoint: Checkpoint | None = None,
     cache_fraction: float | None = None,
-) -> Attempt:
+) -> RunResult:
     """Explain the rows of a plan.
 
     Parameters
     ----------
     inputs : Inputs
-    settings : Settings
+    options : ExplainOptions
     runner : Runner
     earlier : Measurement, optional
         Of a smaller sample by the same runner: what is known of its rows is reused.
@@ -69,11 +57,11 @@ def attempt(
     """
     began = time.perf_counter()
     selection, sample = inputs.plan.selection, inputs.sample
-    looked_for = settings.groups.correlated is not None
+    group_rows = None if inputs.groups.correlated is None else options.group_rows
     measured = measure(
         inputs.plan,
         inputs.layout,
-        Request(settings.centering, settings.max_categories, settings.group_rows if looked_for else 0),
+        Request(options.centering, options.max_categories, group_rows or 0),
         runner,
         frames=inputs.frames,
         model=inputs.outputs.model,
@@ -97,33 +85,33 @@ def attempt(
         whole_groups,
     )
     table = feature_table(
-        names, output_names, features.stats, outputs.stats, features.centers, sums, scores, settings.rank_by
+        names, output_names, features.stats, outputs.stats, features.centers, sums, scores, options.rank_by
     )
-    still = _still(inputs, names, features.stats) if sample.fraction < 1.0 else []
-    unlike = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
-    groups = all_groups(settings.groups, selection, measured, table)
+    constant = _constant(inputs, names, features.stats) if sample.fraction < 1.0 else []
+    out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
+    groups = all_groups(inputs.groups, selection, measured, table)
     explanation = Explanation(
         features=table,
-        groups=group_table(table, groups, settings.rank_by),
+        groups=group_table(table, groups, options.rank_by),
         outputs=output_table(
             output_names, inputs.outputs, outputs.stats, outputs.centers.center, outputs.center_errors
         ),
         facts=facts(
-            inputs, measured, still, unlike, output_names,
+            inputs, measured, constant, out_of_range, output_names,
             fraction=sample.fraction, sampling=sample.by, seed=sample.seed, weights=selection.weight,
-            centering=settings.centering, rank_by=settings.rank_by,
-            categoricals=settings.categoricals, max_categories=settings.max_categories,
-            group_correlated=settings.groups.correlated, group_rows=settings.group_rows if looked_for else None,
+            centering=options.centering, rank_by=options.rank_by,
+            categoricals=options.categoricals, max_categories=options.max_categories,
+            group_correlated=inputs.groups.correlated, group_rows=group_rows,
         ),
         provenance=provenance(inputs, measured, began),
     )  # fmt: skip
-    return Attempt(explanation, measured)
+    return RunResult(explanation, measured)
 
 
-def _still(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> list[str]:
+def _constant(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> list[str]:
     """Features that do not vary in the sample because they do not vary at all."""
-    constant = [name for name, still in zip(names, features.constant | (features.n == 0), strict=True) if still]
-    return constant_columns(inputs.lake, inputs.snapshot, constant)
+    in_sample = [name for name, same in zip(names, features.constant | (features.n == 0), strict=True) if same]
+    return constant_columns(inputs.lake, inputs.snapshot, in_sample)
 
 
 def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which run it is: the same question to the same data has the same id, and need not be answered twice."""
+"""Which run it is: the same options and the same files have the same id, and are not computed twice."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from excir_dask.lake.locate import locate
 from excir_dask.lake.snapshot import take_snapshot
+from excir_dask.pipeline.inputs import Inputs
+from excir_dask.pipeline.options import OPTIONS, Counts, ExplainOptions
+from excir_dask.results.storage import check_target
+from excir_dask.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +55,85 @@ def saved_id(file: Path, place: Sequence[str]) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if isinstance(found, str) else None
+
+
+def run_id(inputs: Inputs, options: ExplainOptions) -> str | None:
+    """The same for the same options and files; None for a DataFrame, of which nobody can say that."""
+    if inputs.snapshot is None:
+        return None
+    return make_id(
+        {
+            **identity(inputs, options),
+            "names": inputs.outputs.columns.names,
+            "fraction": inputs.sample.fraction,
+            "sampling": options.sampling if options.adaptive else inputs.sample.by,
+            "adaptive": as_counted(options, Counts.ADAPTIVE) if options.adaptive else None,
+        }
+    )
+
+
+def identity(inputs: Inputs, options: ExplainOptions) -> dict[str, Any]:
+    """What the states of a checkpoint have in common: everything that decides the result but the sample's size."""
+    assert inputs.snapshot is not None, "frames cannot be told apart"
+    model, selection = inputs.outputs.model, inputs.plan.selection
+    return {
+        "version": __version__,
+        "lake": inputs.snapshot.fingerprint,
+        "outputs": inputs.outputs.columns.columns,
+        "model": None if model is None else [model.kind, model.sha256, model.predict_type],
+        "selection": [
+            selection.features, selection.weight, selection.categoricals, selection.model_columns, selection.vectors,
+        ],
+        "groups": asdict(inputs.groups),
+        "budget": inputs.plan.budget,
+        "options": as_counted(options, Counts.AS_GIVEN),
+    }  # fmt: skip
+
+
+def as_counted(options: ExplainOptions, *counts: Counts) -> dict[str, Any]:
+    """Values of the options that count in some way."""
+    return {name: getattr(options, name) for name, option in OPTIONS.items() if option.counts in counts}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The folder of a result, and the run whose result is already there."""
+
+    folder: Path | None
+    kind: str
+    overwrite: bool
+    saved: str | None
+    """id of the run that is there; None where there is none, or nobody can say which"""
+
+    def holds(self, run: str | None) -> bool:
+        return self.saved is not None and self.saved == run
+
+    def finished(self, run: str | None, force: bool) -> Path | None:
+        """The folder, if it holds the result of a run and that is not to be computed again.
+
+        Otherwise a result that is there must be one that may be replaced.
+        """
+        if self.folder is None:
+            return None
+        if self.holds(run) and not force:
+            say_done(run, self.folder)
+            return self.folder
+        if self.saved is not None:
+            check_target(self.folder, self.overwrite or self.holds(run), self.kind)
+        return None
+
+
+def open_target(
+    out: str | os.PathLike[str] | None, overwrite: bool, kind: str = "explanation", place: Sequence[str] = ("run_id",)
+) -> Target:
+    """Look at the folder of a result; where only overwriting would do, say so before anything is read."""
+    if out is None:
+        return Target(None, kind, overwrite, None)
+    folder = Path(out).expanduser()
+    saved = saved_id(folder / ("manifest.json" if kind == "explanation" else f"{kind}.json"), place)
+    if saved is None:  # reading footers may take minutes
+        check_target(out if "://" in os.fspath(out) else folder, overwrite, kind)
+    return Target(folder, kind, overwrite, saved)
 
 
 def say_done(run: str | None, out: str | os.PathLike[str]) -> None:

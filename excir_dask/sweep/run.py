@@ -7,19 +7,19 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.agreement.compare import compare
 from excir_dask.clusters.connect import find_client
 from excir_dask.errors import LakeChangedError, UsageError
-from excir_dask.explain import explain
-from excir_dask.explain import run_id as explain_id
-from excir_dask.pipeline.run_id import lake_fingerprint, make_id, saved_id, say_done
+from excir_dask.explain import explain_with
+from excir_dask.pipeline.inputs import resolve_inputs
+from excir_dask.pipeline.options import Counts, ExplainOptions
+from excir_dask.pipeline.run_id import as_counted, lake_fingerprint, make_id, open_target
+from excir_dask.pipeline.run_id import run_id as explain_id
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import LakeSource
-from excir_dask.results.storage import check_target
 from excir_dask.results.sweep import Sweep
 from excir_dask.sweep.summary import choose, front_of, summarise
 from excir_dask.version import __version__
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """of the paper's protocol"""
-SHARED = ("features", "weights", "budget", "scheduler", "storage_options", "table_version", "verify_checksums")
+SHARED = (
+    "features", "weights", "budget", "scheduler", "storage_options", "table_version", "verify_checksums", "progress",
+)  # fmt: skip
 """options of explain that hold for training too"""
-PLACES = ("scheduler", "cluster", "storage_options", "verify_checksums")
-"""options that say where a sweep runs or reads, not what it asks"""
 OWN = ("fraction", "seed")
 """options of explain and train that a sweep sets itself"""
 
@@ -114,24 +114,19 @@ def sweep(
     >>> found.chosen
     0.25
     """
-    out = None if out is None else os.path.expanduser(out)
     shares, draws = _fractions(fractions), _seeds(seeds)
     _check(k, target_jaccard, retrain, options)
-    run_id, same = None, False
-    if out is not None:
-        saved = saved_id(Path(out) / "sweep.json", ["settings", "run_id"])
-        if saved is None:  # before the footers are read, which may take minutes
-            check_target(out, overwrite, "sweep")
-        run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, options)
-        same = saved is not None and saved == run_id
-        if same and not force:
-            say_done(run_id, out)
-            return Sweep.load(out)
-        check_target(out, overwrite or same, "sweep")
+    asked = ExplainOptions(**options, progress=progress)
+    target = open_target(out, overwrite, "sweep", ("settings", "run_id"))
+    run_id = None
+    if target.folder is not None:
+        run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, asked)
+        if (saved := target.finished(run_id, force)) is not None:
+            return Sweep.load(saved)
     references: dict[int, Explanation] = {}
     tables = []
-    with find_client(options.pop("scheduler", None), options.pop("cluster", None)) as client:  # one for all runs
-        for run in _runs(lake, shares, draws, retrain, progress, {**options, "scheduler": client}):
+    with find_client(asked.scheduler, asked.cluster) as client:  # one for all runs
+        for run in _runs(lake, shares, draws, retrain, replace(asked, scheduler=client, cluster=None)):
             # a fixed model has one run over all rows, which every seed is compared with
             reference = references.setdefault(draws[0] if retrain is None else run.seed, run.explanation)
             tables.append(_agreement(reference, run, k))
@@ -161,22 +156,20 @@ def sweep(
             "run_id": run_id,
         },
     )
-    if out is not None:
-        found.save(out, overwrite or same)
-        log.info("saved in %s", out)
+    if target.folder is not None:
+        found.save(target.folder, overwrite or target.holds(run_id))
+        log.info("saved in %s", target.folder)
     return found
 
 
-def _run_id(
-    lake: Any, asked: Sequence[Any], retrain: Mapping[str, Any] | None, options: Mapping[str, Any]
-) -> str | None:
+def _run_id(lake: Any, asked: Sequence[Any], retrain: Mapping[str, Any] | None, options: ExplainOptions) -> str | None:
     """The same for the same sweep over the same files; None for a DataFrame."""
     if retrain is None:
-        base = explain_id(lake, **options)
+        base = explain_id(resolve_inputs(lake, options), options)
         return None if base is None else make_id({"explain": base, "sweep": asked})
-    base = lake_fingerprint(lake, options.get("storage_options"), options.get("table_version"))
-    kept = {name: _plain(value) for name, value in options.items() if name not in PLACES}
-    parts = {"version": __version__, "lake": base, "train": _plain(retrain), "explain": kept, "sweep": asked}
+    base = lake_fingerprint(lake, options.storage_options, options.table_version)
+    explained = _plain(as_counted(options, Counts.AS_GIVEN, Counts.RESOLVED))
+    parts = {"version": __version__, "lake": base, "train": _plain(retrain), "explain": explained, "sweep": asked}
     return None if base is None else make_id(parts)
 
 
@@ -185,8 +178,7 @@ def _runs(
     fractions: Sequence[float],
     seeds: Sequence[int],
     retrain: Mapping[str, Any] | None,
-    progress: bool | None,
-    options: Mapping[str, Any],
+    options: ExplainOptions,
 ) -> Iterator[Run]:
     """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike.
 
@@ -196,28 +188,29 @@ def _runs(
     order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
     order += [(fraction, seed) for seed in seeds for fraction in fractions if fraction < 1.0]
     for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
-        if progress or (progress is None and sys.stderr.isatty()):
+        if options.progress or (options.progress is None and sys.stderr.isatty()):
             what = f"run {place} of {len(order)}" if place else "warm-up"
             print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
-        pinned = {} if first is None or first.version is None else {"table_version": first.version}
-        run = _run(lake, fraction, seed, retrain, {**options, **pinned, "progress": progress})
+        if first is not None and first.version is not None:
+            options = replace(options, table_version=first.version)
+        run = _run(lake, fraction, seed, retrain, options)
         first = _same_files(first, run.explanation.provenance.lake)
         if place:
             yield run
 
 
-def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | None, options: dict[str, Any]) -> Run:
+def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | None, options: ExplainOptions) -> Run:
     train_seconds = None
     if retrain is not None:
         from excir_dask.training.train import train
 
-        shared = {name: options[name] for name in (*SHARED, "progress") if name in options}
+        shared = {name: getattr(options, name) for name in SHARED}
         began = time.perf_counter()
         training = train(lake, fraction=fraction, seed=seed, **{**shared, **retrain})
-        options["model"] = training.booster
+        options = replace(options, model=training.booster)
         train_seconds = time.perf_counter() - began
     began = time.perf_counter()
-    explanation = explain(lake, fraction=fraction, seed=seed, **options)
+    explanation = explain_with(lake, replace(options, fraction=fraction, seed=seed))
     if retrain is not None:
         _same_files(training.provenance.lake, explanation.provenance.lake)
     return Run(fraction, seed, explanation, time.perf_counter() - began, train_seconds)

@@ -25,8 +25,8 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
-from excir_dask.pipeline.inputs import parse_bytes
 from excir_dask.pipeline.metadata import lake_source
+from excir_dask.pipeline.option_kinds import parse_bytes
 from excir_dask.pipeline.run_id import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values

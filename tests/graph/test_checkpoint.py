@@ -19,7 +19,8 @@ from processes import dask_processes
 from excir_dask import Explanation, explain
 from excir_dask.common.atomic import TEMPORARY
 from excir_dask.errors import UsageError
-from excir_dask.explain import understood
+from excir_dask.pipeline.inputs import resolve_inputs
+from excir_dask.pipeline.options import ExplainOptions
 
 FILES = 12
 
@@ -119,7 +120,7 @@ def test_a_row_group_that_was_streamed_resumes_to_the_same_bytes(tmp_path, optio
         frame = table(2000)
         options["model"] = xgb.train({"nthread": 1}, xgb.DMatrix(frame.drop(columns="pred"), frame["pred"]), 2)
     options = {"output": None if "model" in options else "pred", "budget": "1MiB", **options}
-    plan = understood(lake, **options).inputs.plan
+    plan = resolve_inputs(lake, ExplainOptions(**options)).plan
     assert all(piece.batch_rows is not None for piece in plan.slices())
     reference = explain(lake, **options, checkpoint=tmp_path / "states")
     again = explain(lake, **options, checkpoint=tmp_path / "states")
@@ -170,7 +171,7 @@ def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path
     spared = sum(bytes_read(path, long) for path in finished)
     assert not (tmp_path / "out").exists()
     done = subprocess.run(first, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert f"going on from {len(finished)} states" in done.stderr
+    assert f"resuming from {len(finished)} states" in done.stderr
     again = Explanation.load(tmp_path / "out")
     assert (tmp_path / "out" / "explanation.json").read_text() == reference.to_json()
     assert again.provenance.resumed_states == len(finished)
@@ -180,7 +181,7 @@ def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path
 
 def bytes_read(state: Path, lake: Path) -> int:
     """Compressed bytes of the column chunks behind the slice whose state this is."""
-    plan = understood(lake, output="pred", budget="1MiB").inputs.plan
+    plan = resolve_inputs(lake, ExplainOptions(output="pred", budget="1MiB")).plan
     verb, _, block, span, number = state.stem.split("-")
     piece = plan.blocks[int(block)][int(span)][int(number)]
     columns = {*plan.selection.features[piece.start : piece.stop]}

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 
+import oracle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,9 +15,9 @@ from lakes import cir, faulty, numbers, snapshot, write
 
 from excir_dask import explain
 from excir_dask.errors import DataError
-from excir_dask.explain import run_id
 from excir_dask.lake.checksums import HEADER_BYTES, first_page_offset, has_checksum
-from excir_dask.pipeline.preview import survey
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.preview import preview
 from excir_dask.training.train import train
 
 PAGES = [
@@ -103,7 +104,7 @@ def test_without_verification_damaged_pages_are_read_as_they_are(damaged):
 def test_verification_changes_neither_the_result_nor_the_run_id(lake):
     results = [explain(str(lake), output="pred", verify_checksums=verify) for verify in (True, False)]
     assert results[0].features.equals(results[1].features)
-    ids = {run_id(str(lake), output="pred", verify_checksums=verify) for verify in (True, False)}
+    ids = {oracle.run_id(str(lake), output="pred", verify_checksums=verify) for verify in (True, False)}
     assert ids == {results[0].provenance.run_id} == {results[1].provenance.run_id}
 
 
@@ -128,8 +129,8 @@ def test_files_without_checksums_are_counted_by_their_first_page(lake, pages, ch
     write(lake / "b.parquet", numbers(20_000), write_page_checksum=checksum, **pages)  # larger than what a footer takes
     counted = {"files_looked_at": 3, "files_without": 2 if checksum else 3}
     assert explain(str(lake), output="pred").provenance.lake.page_checksums == {"verified": True, **counted}
-    assert survey(str(lake)).page_checksums == counted
-    assert f"checksums in {int(checksum)} of 3 files" in str(survey(str(lake)))
+    assert preview(str(lake), ExplainOptions()).page_checksums == counted
+    assert f"checksums in {int(checksum)} of 3 files" in str(preview(str(lake), ExplainOptions()))
 
 
 def test_of_files_in_a_store_at_most_some_are_looked_at(tmp_path):

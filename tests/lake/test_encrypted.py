@@ -17,7 +17,8 @@ from excir_dask import explain
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.footer import encrypted_leaves
 from excir_dask.lake.thrift import STRUCT, CompactReader, ThriftError
-from excir_dask.pipeline.preview import survey
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.preview import preview
 from excir_dask.render.text.explanation import text
 
 
@@ -71,7 +72,7 @@ def test_a_command_that_needs_an_encrypted_column_ends_with_3_and_one_line(partl
 def test_the_plan_lists_encrypted_columns_and_counts_their_files(partly):
     write_encrypted(partly / "b.parquet", numbers(), ["b"])
     reason = "encrypted in b.parquet and 1 more file; write a copy without encryption, or leave the column out"
-    assert survey(str(partly), ["pred"]).left_out == {"b": reason}
+    assert preview(str(partly), ExplainOptions(output="pred")).left_out == {"b": reason}
 
 
 def test_text_and_nested_columns_and_names_with_dots_are_found_too(tmp_path):

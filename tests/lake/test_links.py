@@ -12,7 +12,8 @@ from lakes import cir, found, numbers, snapshot, write
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.locate import locate
-from excir_dask.pipeline.preview import survey
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.preview import preview
 
 ALL = ["b.parquet", "deep/a.parquet", "deep/er/c.parquet"]
 
@@ -60,8 +61,8 @@ def test_what_is_left_out_is_counted_in_the_result_the_text_and_the_plan(lake):
     result = explain(str(lake), output="pred")
     assert result.facts.rows.lake == 120
     assert list(result.provenance.lake.remarks) == said
-    assert survey(str(lake)).to_dict()["remarks"] == said
-    for text in (str(result), str(survey(str(lake)))):
+    assert preview(str(lake), ExplainOptions()).to_dict()["remarks"] == said
+    for text in (str(result), str(preview(str(lake), ExplainOptions()))):
         assert all(f"note: {remark}" in text for remark in said)
     done = subprocess.run(
         [sys.executable, "-m", "excir_dask", "plan", str(lake)], capture_output=True, text=True, check=True

@@ -16,9 +16,9 @@ from fsspec.implementations.local import LocalFileSystem
 from excir_dask import explain
 from excir_dask.cli.lake_options import storage_options
 from excir_dask.errors import ExcirError
-from excir_dask.lake.sample import Sample
-from excir_dask.pipeline.inputs import prepare, understand_outputs
-from excir_dask.pipeline.preview import survey
+from excir_dask.pipeline.inputs import resolve_inputs
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.preview import preview
 
 SECRET = "Zq7-very+secret/value"
 
@@ -72,13 +72,10 @@ def test_nothing_that_is_saved_or_shown_holds_a_secret(lake, tmp_path, capsys, s
     found = explain(lake, output="pred", storage_options=OPTIONS)
     found.save(tmp_path / "out")
     shown = [repr(found), str(found), found._repr_html_(), repr(found.provenance), repr(found.facts)]
-    shown += [str(survey(lake, storage_options=OPTIONS)), repr(survey(lake, storage_options=OPTIONS).to_dict())]
-    outputs = understand_outputs("pred", None, "margin", None, False)
-    inputs = prepare(
-        lake, outputs, features=None, weights=None, indicators=False, sample=Sample(), budget=2**27,
-        storage_options=OPTIONS,
-    )  # fmt: skip
-    shown += [repr(inputs), repr(inputs.layout), repr(inputs.snapshot), *capsys.readouterr()]
+    options = ExplainOptions(output="pred", storage_options=OPTIONS)
+    shown += [str(preview(lake, options)), repr(preview(lake, options).to_dict())]
+    inputs = resolve_inputs(lake, options)
+    shown += [repr(options), repr(inputs), repr(inputs.layout), repr(inputs.snapshot), *capsys.readouterr()]
     saved = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert len(saved) >= 4
     assert not [text for text in shown if SECRET in text]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
+import oracle
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,6 @@ from onnx import TensorProto, helper, numpy_helper
 from excir_dask import Explanation, explain
 from excir_dask.cli import excir
 from excir_dask.errors import ModelError
-from excir_dask.explain import run_id
 from excir_dask.models import onnx_weights
 from excir_dask.models.load import load_model
 
@@ -106,18 +106,18 @@ def test_other_weights_are_another_model_and_another_run(tmp_path, monkeypatch):
     path = save(tmp_path / "m.onnx")
     file = path.read_bytes()
     options = {"model": path, "model_columns": COLUMNS, "out": tmp_path / "out"}
-    ids = [run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS)]
+    ids = [oracle.run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS)]
     first = explain(tmp_path / "lake.parquet", **options)
     save(path, np.ascontiguousarray(SLOPES[::-1]))
     assert path.read_bytes() == file
-    ids.append(run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS))
+    ids.append(oracle.run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS))
     assert ids[0] != ids[1]
     second = explain(tmp_path / "lake.parquet", **options, overwrite=True)
     assert first.top(1)["feature"][0] == "a"
     assert second.top(1)["feature"][0] == "c"
     assert Explanation.load(tmp_path / "out").facts == second.facts
     save(path)
-    assert run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS) == ids[0]
+    assert oracle.run_id(tmp_path / "lake.parquet", model=path, model_columns=COLUMNS) == ids[0]
 
 
 def test_a_model_without_other_files_keeps_the_digest_of_its_file(tmp_path):

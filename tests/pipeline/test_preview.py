@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from excir_dask import explain
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.pipeline.preview import BASE_MEMORY, survey
+from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.preview import BASE_MEMORY, preview
 
 ROWS = 40
 
@@ -69,7 +70,7 @@ def test_a_plan_prints_files_rows_columns_slices_and_memory(lake):
     assert f"files     2 ({size / 1024:.2f} kiB, 4 row groups)" in out
     assert "rows      80" in out
     assert "columns   5, of which 3 can be explained" in out
-    assert "slices    1 a scan, at most 4.38 kiB decoded each" in out  # 80 rows of 3 features and 4 more
+    assert "slices    1 per scan, at most 4.38 kiB decoded each" in out  # 80 rows of 3 features and 4 more
     assert "memory    about" in out
     assert "note: text or categories" in out
     assert "whole: int64" in out
@@ -104,12 +105,12 @@ def test_conflicts_that_do_not_stop_the_run_are_printed_with_exit_code_0(torn):
     assert set(explain(str(torn), output="pred", features=["a"]).features["feature"]) == {"a"}
 
 
-def test_json_is_one_line_that_holds_the_whole_survey(lake):
+def test_json_is_one_line_that_holds_the_whole_preview(lake):
     code, out, _ = plan(lake, "--output", "pred", "--json")
     assert code == 0
     assert out.count("\n") == 1
     found = json.loads(out)
-    assert found == {**survey(str(lake), ["pred"]).to_dict()}
+    assert found == {**preview(str(lake), ExplainOptions(output="pred")).to_dict()}
     assert found["worker_bytes"]["2"] - found["worker_bytes"]["1"] == found["slice_bytes"]
     assert (found["files"], found["row_groups"], found["rows"], found["columns"]) == (2, 4, 80, 5)
     assert (found["features"], found["slices"], found["slice_bytes"]) == (3, 1, 80 * 7 * 8)
@@ -138,7 +139,7 @@ def test_the_process_ends_with_the_exit_code_and_one_line_on_standard_error(torn
     ("arguments", "code", "message"),
     [
         (["nowhere"], 3, "nowhere does not exist"),
-        (["nowhere", "--budget", "much"], 3, "nowhere does not exist"),
+        (["nowhere", "--budget", "much"], 2, "budget is 'much'"),
         ([], 2, "Missing argument 'LAKE'"),
         (["nowhere", "--frobnicate"], 2, "--frobnicate"),
     ],
@@ -159,29 +160,29 @@ def test_a_wrong_output_is_a_problem_with_the_nearest_name(lake):
 
 
 def test_a_wrong_budget_is_wrong_usage(lake):
-    with pytest.raises(UsageError, match="'much' is not a number of bytes"):
-        survey(str(lake), ["pred"], budget="much")
+    with pytest.raises(UsageError, match="'much', which is not a number of bytes"):
+        preview(str(lake), ExplainOptions(output="pred", budget="much"))
     with pytest.raises(UsageError, match="at least 1 MiB"):
-        survey(str(lake), ["pred"], budget="10kB")
+        preview(str(lake), ExplainOptions(output="pred", budget="10kB"))
 
 
 def test_features_and_weights_are_planned_as_a_run_would_read_them(lake):
-    found = survey(str(lake), ["pred"], features=["[ab]", "!b"], weights="whole")
+    found = preview(str(lake), ExplainOptions(output="pred", features=["[ab]", "!b"], weights="whole"))
     assert (found.features, found.columns) == (1, 5)
     with pytest.raises(LakeError):
         explain(str(lake), output="pred", features=["note"])
-    assert "note" in str(survey(str(lake), ["pred"], features=["note"]).problem)
+    assert "note" in str(preview(str(lake), ExplainOptions(output="pred", features=["note"])).problem)
 
 
 def test_a_plan_without_an_output_counts_every_number(lake):
-    assert survey(str(lake)).features == 4
+    assert preview(str(lake), ExplainOptions()).features == 4
 
 
 def test_the_slices_of_a_plan_are_those_of_the_run(tmp_path):
     draw = np.random.default_rng(0)
     data = {f"x{i}": draw.normal(size=10_000) for i in range(20)}
     pq.write_table(pa.table({**data, "pred": data["x0"]}), tmp_path / "0.parquet", row_group_size=10_000)
-    found = survey(str(tmp_path), ["pred"], budget="1MiB")
+    found = preview(str(tmp_path), ExplainOptions(output="pred", budget="1MiB"))
     assert found.slices == 3
     assert found.slice_bytes <= 2**20
     assert explain(str(tmp_path), output="pred", budget="1MiB").provenance.slices == 3
@@ -190,7 +191,7 @@ def test_the_slices_of_a_plan_are_those_of_the_run(tmp_path):
 def test_memory_is_the_process_and_a_slice_a_thread(lake):
     from dask.utils import format_bytes
 
-    found = survey(str(lake), ["pred"])
+    found = preview(str(lake), ExplainOptions(output="pred"))
     line = next(line for line in str(found).splitlines() if line.startswith("memory"))
     assert format_bytes(BASE_MEMORY + 2 * found.slice_bytes) in line
     assert format_bytes(BASE_MEMORY + 8 * found.slice_bytes) in line

@@ -10,7 +10,7 @@ from oracle import write_lake
 
 from excir_dask import explain
 from excir_dask.graph.spill import SpillingStore
-from excir_dask.pipeline import adaptive as growth
+from excir_dask.pipeline import adaptive
 
 
 def doubtful(rows: int = 30_000) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def test_no_column_chunk_is_read_twice(lake, sampling):
 
 def test_where_more_must_be_read_than_held_all_rows_are_taken(lake, monkeypatch):
     whole = explain(lake, output="pred", sampling="rows", **AUTO)
-    monkeypatch.setattr(growth, "HELD_BYTES", 30_000 * 8 * 11 // 10)  # a tenth of the rows: the first step, no more
+    monkeypatch.setattr(adaptive, "CACHED_BYTES", 30_000 * 8 * 11 // 10)  # a tenth of the rows: the first step, no more
     part = explain(lake, output="pred", sampling="rows", **AUTO)
     assert [step.fraction for step in part.facts.auto.steps][1:] == [1.0]
     assert part.features.equals(explain(lake, output="pred").features)
@@ -112,7 +112,7 @@ def test_row_groups_of_which_nothing_is_held_are_no_rows_twice(tmp_path, monkeyp
     write_lake(lake, doubtful(24_000)[columns], 12)
     for i in range(6):
         doubtful(1 + i % 3)[columns].to_parquet(lake / f"a{i}.parquet")
-    monkeypatch.setattr(growth, "HELD_BYTES", 24_000 * 8 * 12 // 5)
+    monkeypatch.setattr(adaptive, "CACHED_BYTES", 24_000 * 8 * 12 // 5)
     for seed in range(4):
         found = explain(lake, output="pred", sampling="rows", seed=seed, **AUTO | {"confidence": 1e-6})
         share = found.facts.settings.fraction

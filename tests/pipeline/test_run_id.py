@@ -13,7 +13,6 @@ import pytest
 
 from excir_dask import Explanation, Training, explain, sweep, train
 from excir_dask.errors import LakeError, ModelError, UsageError
-from excir_dask.explain import run_id
 
 
 def table(rows: int = 2000) -> pd.DataFrame:
@@ -35,7 +34,7 @@ def saved(lake, tmp_path_factory) -> Path:
 
 
 def test_the_run_id_is_in_the_manifest_and_not_in_what_must_repeat(lake, saved):
-    identity = run_id(lake, output="pred")
+    identity = oracle.run_id(lake, output="pred")
     assert json.loads((saved / "manifest.json").read_text())["run_id"] == identity
     assert len(identity) == 12
     assert "run_id" not in (saved / "explanation.json").read_text()
@@ -43,7 +42,7 @@ def test_the_run_id_is_in_the_manifest_and_not_in_what_must_repeat(lake, saved):
 
 def test_the_same_run_is_taken_from_the_folder_and_data_are_not_read(lake, saved, monkeypatch):
     before = {path.name: path.stat().st_mtime_ns for path in saved.iterdir()}
-    monkeypatch.setattr(sys.modules["excir_dask.explain"], "attempt", None)
+    monkeypatch.setattr(sys.modules["excir_dask.explain"], "run", None)
     for overwrite in (False, True):
         found = explain(lake, output="pred", out=saved, overwrite=overwrite)
         assert found.to_json() == Explanation.load(saved).to_json()
@@ -60,7 +59,7 @@ def test_force_computes_again_and_replaces(lake, tmp_path):
 def test_force_and_overwrite_refuse_to_delete_what_no_run_wrote_before_any_work(lake, tmp_path, monkeypatch):
     explain(lake, output="pred", out=tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    monkeypatch.setattr(sys.modules["excir_dask.explain"], "attempt", None)
+    monkeypatch.setattr(sys.modules["excir_dask.explain"], "run", None)
     assert explain(lake, output="pred", out=tmp_path / "out").facts.rows.used == 2000
     for change in ({"force": True}, {"overwrite": True, "seed": 1, "fraction": 0.5}):
         with pytest.raises(UsageError, match=r"holds 'notes.txt', which is not part of the explanation"):
@@ -77,31 +76,31 @@ CHANGES = [
 
 
 def test_whatever_decides_about_the_result_changes_the_id(lake):
-    ids = [run_id(lake, **{"output": "pred", **change}) for change in [{}, *CHANGES]]
+    ids = [oracle.run_id(lake, **{"output": "pred", **change}) for change in [{}, *CHANGES]]
     assert len(set(ids)) == len(ids)
 
 
 def test_how_it_runs_does_not_change_the_id(lake, tmp_path):
-    here = run_id(lake, output="pred")
-    assert run_id(lake, output="pred", progress=True, checkpoint=tmp_path, scheduler="tcp://x:1") == here
+    here = oracle.run_id(lake, output="pred")
+    assert oracle.run_id(lake, output="pred", progress=True, checkpoint=tmp_path, scheduler="tcp://x:1") == here
     moved = tmp_path / "moved"
     shutil.copytree(lake, moved)  # keeps the times of change
-    assert run_id(moved, output="pred") == here
+    assert oracle.run_id(moved, output="pred") == here
 
 
 def test_a_file_more_or_less_changes_the_id(lake, tmp_path):
     moved = tmp_path / "moved"
     shutil.copytree(lake, moved)
     next(moved.glob("*.parquet")).unlink()
-    assert run_id(moved, output="pred") != run_id(lake, output="pred")
+    assert oracle.run_id(moved, output="pred") != oracle.run_id(lake, output="pred")
 
 
 def test_another_model_changes_the_id(lake, tmp_path):
     for rounds in (1, 2):
         train(lake, label="label", features=list("abcd"), rounds=rounds, validation=0, out=tmp_path / f"{rounds}.ubj")
-    one, two = (run_id(lake, model=tmp_path / f"{rounds}.ubj") for rounds in (1, 2))
+    one, two = (oracle.run_id(lake, model=tmp_path / f"{rounds}.ubj") for rounds in (1, 2))
     assert one != two
-    assert run_id(lake, model=tmp_path / "1.ubj", predict_type="probability") not in (one, two)
+    assert oracle.run_id(lake, model=tmp_path / "1.ubj", predict_type="probability") not in (one, two)
 
 
 def test_another_run_does_not_replace_a_result_unless_allowed(lake, tmp_path):
@@ -134,7 +133,7 @@ def test_a_sweep_is_not_computed_twice(lake, tmp_path, monkeypatch):
     first = sweep(lake, **options)
     with pytest.raises(UsageError, match="exists already"):
         sweep(lake, **{**options, "seeds": 2})
-    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain", None)
+    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain_with", None)
     again = sweep(lake, **options)
     assert again.settings["run_id"] == first.settings["run_id"]
     assert again.chosen == first.chosen
@@ -144,7 +143,7 @@ def test_a_sweep_that_trains_is_not_computed_twice(lake, tmp_path, monkeypatch):
     retrain = {"label": "label", "params": {"max_depth": 2}, "rounds": 2}
     options = {"retrain": retrain, "fractions": [0.5], "seeds": 1, "k": 1, "features": list("abcd")}
     first = sweep(lake, **options, out=tmp_path / "out")
-    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain", None)
+    monkeypatch.setattr(sys.modules["excir_dask.sweep.run"], "explain_with", None)
     assert sweep(lake, **options, out=tmp_path / "out").settings == first.settings
     with pytest.raises(UsageError, match="exists already"):
         sweep(lake, **{**options, "retrain": {**retrain, "rounds": 3}}, out=tmp_path / "out")

@@ -13,6 +13,7 @@ from excir_dask.audit.check_limits import read_limits
 from excir_dask.audit.config import Config
 from excir_dask.audit.history import rows_of
 from excir_dask.audit.run import Target, judge
+from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.audit import AuditResult
 
 NASTY = '</script><script>alert("x")</script><b>&'
@@ -95,7 +96,9 @@ def large_audit(features: int = 10_000) -> AuditResult:
 def _judged(explanations: list[Explanation]) -> AuditResult:
     """The last of some explanations, against the first."""
     checks = read_limits({"score_shift": {"warn": 0.05, "fail": 0.15, "features": {NASTY: "off"}}})
-    config = Config(name="plant", lake="lake", results="audits", output="y", model_name="y", checks=checks)
+    config = Config(
+        name="plant", lake="lake", results="audits", options=ExplainOptions(output="y"), model_name="y", checks=checks
+    )
     past, results, first = [], [], None
     for day, now in enumerate(explanations, 1):
         target = Target("lake", f"date=2026-09-{day:02d}", f"2026-09-{day:02d}", "plant")

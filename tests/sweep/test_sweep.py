@@ -13,6 +13,8 @@ import pytest
 from excir_dask import Explanation, Sweep, explain, sweep
 from excir_dask.agreement.compare import compare
 from excir_dask.errors import LakeChangedError, LakeError, UsageError
+from excir_dask.explain import explain_with
+from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.render.text.sweep import verdict
 from excir_dask.sweep import run as module
 
@@ -47,11 +49,11 @@ def test_all_rows_are_explained_once_and_each_fraction_once_a_seed(
 ) -> None:
     asked = []
 
-    def spy(lake: object, **options: object) -> Explanation:
-        asked.append((options["fraction"], options["seed"]))
-        return explain(lake, **options)  # type: ignore[arg-type]
+    def spy(lake: object, options: ExplainOptions) -> Explanation:
+        asked.append((options.fraction, options.seed))
+        return explain_with(lake, options)
 
-    monkeypatch.setattr(module, "explain", spy)
+    monkeypatch.setattr(module, "explain_with", spy)
     made = sweep(frame, output="clear", features="f*", fractions=[0.5, 0.2], seeds=[3, 7])
     warm_up, *counted = asked
     assert warm_up == (0.2, 3)
@@ -149,12 +151,12 @@ def test_files_that_come_during_a_sweep_end_it(
 ) -> None:
     lake = oracle.write_lake(tmp_path / "lake", frame, 2)
 
-    def slow(*arguments: object, **options: object) -> Explanation:
-        done = explain(*arguments, **options)
+    def slow(lake: object, options: ExplainOptions) -> Explanation:
+        done = explain_with(lake, options)
         frame.to_parquet(lake / "late.parquet")
         return done
 
-    monkeypatch.setattr(module, "explain", slow)
+    monkeypatch.setattr(module, "explain_with", slow)
     with pytest.raises(LakeChangedError, match="3 with 6,000 rows"):
         sweep(lake, output="clear", fractions=[0.5], seeds=1, k=2)
 
@@ -165,12 +167,12 @@ def test_a_sweep_stays_with_the_version_that_a_table_had(
     deltalake = pytest.importorskip("deltalake")
     deltalake.write_deltalake(tmp_path / "table", frame)
 
-    def slow(*arguments: object, **options: object) -> Explanation:
-        done = explain(*arguments, **options)
+    def slow(lake: object, options: ExplainOptions) -> Explanation:
+        done = explain_with(lake, options)
         deltalake.write_deltalake(tmp_path / "table", frame, mode="append")
         return done
 
-    monkeypatch.setattr(module, "explain", slow)
+    monkeypatch.setattr(module, "explain_with", slow)
     found = sweep(tmp_path / "table", output="clear", fractions=[0.5], seeds=2, k=2)
     assert found.settings["lake"]["version"] == 0
     assert found.runs["rows"].max() == len(frame)
