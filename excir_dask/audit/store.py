@@ -17,7 +17,7 @@ from typing import Any
 from pyarrow import fs
 
 from excir_dask.audit.window import split_query
-from excir_dask.common.atomic import TEMPORARY, is_object_store, new_folder, write_stored
+from excir_dask.common.atomic import TEMPORARY, is_object_store, new_folder, unwritable_parent, write_stored
 from excir_dask.errors import LakeError, ReadError, UsageError, nearest
 from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import filesystem_of
@@ -100,11 +100,9 @@ class Store:
                 self.inside(RUNS)
             self._check_bucket()
             return
-        root = Path(self.root)
-        parent = next(path for path in [root, *root.parents] if path.exists())
-        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        if (parent := unwritable_parent(Path(self.root) / RUNS)) is not None:
             raise UsageError(
-                f"results cannot be kept in {self.name}, because {parent} is not a folder that may be written to; "
+                f"results cannot be kept in {self.name}, because {parent} is not a writable folder; "
                 "choose another place (results), or ask for write access"
             )
 

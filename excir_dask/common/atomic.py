@@ -28,6 +28,15 @@ _OBJECT_STORES = ("s3", "gcs", "gs", "abfs", "az", "memory")
 """parts of the names of such filesystems"""
 
 
+def unwritable_parent(target: Path) -> Path | None:
+    """What keeps a file or folder from being made: the nearest path above that exists, if it is not a writable folder.
+
+    None where nothing does. Worth asking before hours of work.
+    """
+    parent = next((path for path in target.absolute().parents if path.exists()), target)
+    return None if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) else parent
+
+
 def write_file(target: Path, content: bytes) -> None:
     """Write a file, or replace the one that is there. Its folder must exist."""
     made = target.parent / _temporary(target.name)

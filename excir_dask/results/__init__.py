@@ -1,1 +1,1 @@
-"""Results and how they are stored."""
+"""Results: what they hold, and how they are saved and loaded."""

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(views.Displayed):
     """How far explanation B agrees with explanation A; ``docs/AGREEMENT.md`` defines every measure.
 
-    Outputs, features and groups that both have are compared, at their places among those.
+    It compares outputs, features and groups that both have. Ranks are counted among these.
     """
 
     names: tuple[str, str]
-    """of A and B: the folders they were loaded from, or else a and b"""
+    """names of A and B: the folders they were loaded from, otherwise a and b"""
     k: int
-    """size of the top that was asked for; a row's own ``k`` is smaller where it has no more features than that"""
+    """requested size of the top; ``k`` of a row is smaller where there are no more features than that"""
     table: pd.DataFrame
-    """a row per output and kind, "features" or "groups": sizes, measures, largest shifts and what they are of"""
+    """a row per output and kind, "features" or "groups": sizes, measures, largest shifts and their names"""
     features: pd.DataFrame
     """a row per output and feature: ``output feature cir_a cir_b shift stderr beyond rank_a rank_b``"""
     only_in_a: dict[str, list[str]]
@@ -36,9 +36,9 @@ class Agreement:
     only_in_b: dict[str, list[str]]
     """outputs, features and groups that A does not have"""
     regrouped: list[str]
-    """groups that have other members in B than in A"""
+    """groups with other members in B than in A"""
     settings: dict[str, tuple[Any, Any]]
-    """what differs between the runs, A's value first: fraction, seed, centering, rank_by, rows, model, lake, ..."""
+    """differences between the runs, A's value first: fraction, seed, centering, rank_by, rows, model, lake, ..."""
 
     def shifts(self, output: str | None = None, n: int = 10) -> pd.DataFrame:
         """The features whose scores differ most.
@@ -48,14 +48,14 @@ class Agreement:
         output : str, optional
             Default: all of them.
         n : int
-            Features of the table.
+            Number of features.
 
         Returns
         -------
         DataFrame
-            ``shift`` is ``cir_b - cir_a``, ``stderr`` the standard error of the two together,
-            ``sqrt(stderr_a^2 + stderr_b^2)``, ``beyond`` whether the shift is more than twice that. Two samples that
-            share rows (one inside the other, for instance) differ less than ``stderr`` says.
+            ``shift`` is ``cir_b - cir_a``, ``stderr`` its standard error, ``sqrt(stderr_a^2 + stderr_b^2)``, ``beyond``
+            whether the shift exceeds twice that. Samples that share rows, such as nested ones, differ less than
+            ``stderr`` says.
         """
         names = list(dict.fromkeys(self.features["output"]))
         if output is not None and output not in names:
@@ -78,12 +78,3 @@ class Agreement:
             "regrouped": self.regrouped,
             "settings": {name: list(values) for name, values in self.settings.items()},
         }
-
-    def __str__(self) -> str:
-        return views.text(self)
-
-    def __repr__(self) -> str:
-        return views.text(self)
-
-    def _repr_html_(self) -> str:
-        return views.html(self)

@@ -1,4 +1,4 @@
-"""A run as its folder keeps it: everything that was found, and all that its report shows."""
+"""The result of auditing one window: its explanation, what was found, and what the report shows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class AuditResult:
 
     explanation: Explanation
     about: Mapping[str, Any]
-    """``run audit model window date baseline baseline_window status finished rows checks notes``, and by what it was
-    judged: ``k false_alarm limits``"""
+    """``run audit model window date baseline baseline_window status finished rows checks notes``, and the terms of the
+    verdict: ``k false_alarm limits``"""
     found: Mapping[str, Any]
     """what violations.json holds"""
     changes: pd.DataFrame
@@ -36,7 +36,7 @@ class AuditResult:
     """a row per past run of some features and groups"""
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it as one HTML file that works offline (needs bokeh and jinja2)."""
+        """Write a report: one HTML file that works offline (needs bokeh and jinja2)."""
         return views.report(self, path)
 
     def save(self, folder: Path, more: Mapping[str, bytes], report: bool | None = None) -> None:
@@ -63,7 +63,7 @@ class AuditResult:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> AuditResult:
-        """Read a run back; a file that was changed since it was saved is an error."""
+        """Load a saved run; a file that changed since is an error."""
         import pandas as pd
 
         source = Path(folder)

@@ -1,4 +1,4 @@
-"""The result of a run: tables that can be read, regrouped, saved and loaded. Knows nothing of lakes or schedulers."""
+"""The result of a run: tables to read, regroup, save and load, without the lake or a cluster."""
 
 from __future__ import annotations
 
@@ -41,28 +41,27 @@ FORMAT = "excir-explanation"
 VERSION = 1
 MAIN = "explanation.json"
 
-GROUPS_NOTE = "groups of this explanation, as a later run takes them"
+GROUPS_NOTE = "groups of this explanation; a later run reads them with --groups"
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(views.Displayed):
     """Scores of every feature and group against every output.
 
     Attributes
     ----------
     features : DataFrame
-        A row per output and feature, best rank first. ``cir`` is the share of co-movement that is aligned (0.5:
-        none either way), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
-        ``cir``, ``center_bound`` the most that approximate centres can have changed it.
+        A row per output and feature, best rank first. ``cir`` is the aligned share of co-movement (0.5: neither
+        direction prevails), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
+        ``cir``, ``center_bound`` the certified bound on the effect of approximate centres.
     groups : DataFrame
-        A row per output and group. ``cir`` weighs members by their own scale, ``cir_scaled`` all alike;
-        ``strength_unsigned`` is what strength would be if all members moved the same way. ``flag`` says where members
-        cancel or their scales differ more than tenfold.
+        A row per output and group. ``cir`` weights members by their scale, ``cir_scaled`` equally;
+        ``strength_unsigned`` is the strength if all members moved the same way. ``flag`` warns where members cancel or
+        their scales differ more than tenfold.
     outputs : DataFrame
-        A row per output: its centre, quartiles and rows.
+        A row per output: centre, quartiles and number of rows.
     facts : Facts
-        Settings, row counts and the columns left out: everything that must be the same when the run is repeated, such
-        as ``facts.rows.used``.
+        Settings, row counts (``facts.rows.used``), columns left out: everything that repeats with the run.
     provenance : Provenance
         Times, versions and fingerprints: what may differ between two runs with the same result.
     """
@@ -85,10 +84,10 @@ class Explanation:
         return self.features[self.features["output"] == (names[0] if output is None else output)]
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Limits between which the scores of all rows of the lake lie with the probability ``level``.
+        """Intervals that contain the scores of all rows of the lake with probability ``level``.
 
-        Where the run took all rows, there is nothing left to be unsure of. A row per output and feature, with ``low``,
-        ``high`` and ``by``: whether single rows or the spread between row groups decided.
+        A run over all rows has intervals of width 0. A row per output and feature, with ``low``, ``high`` and ``by``:
+        whether single rows or the spread between row groups gave the error.
         """
         from excir_dask.kernels.uncertainty import intervals
 
@@ -108,17 +107,17 @@ class Explanation:
         fraction: float | None = None,
         draws: int = DRAWS,
     ) -> Stability:
-        """How well the top ``k`` of this sample stands for that of all rows, by simulation from scores and errors.
+        """How well the top ``k`` of this sample represents that of all rows, simulated from scores and errors.
 
         Parameters
         ----------
         k : int
         target : float
-            Jaccard with the top of all rows that is wanted.
+            Wanted Jaccard index with the top of all rows.
         output : str, optional
             The first one by default.
         fraction : float, optional
-            What a larger sample would probably say.
+            Predict the answer of a larger sample with this share of the rows.
         draws : int
             Rankings to simulate.
         """
@@ -126,7 +125,7 @@ class Explanation:
 
         table, rows = self.of(output), self.facts.rows
         if k < 1 or not 0.0 < target <= 1.0:
-            raise UsageError(f"k is {k} and target is {target}; k is at least 1, target above 0 and at most 1")
+            raise UsageError(f"k is {k} and target is {target}; k must be at least 1, target above 0 and at most 1")
         errors, n_eff = lake_errors(table, self.facts)
         share = rows.sampled / rows.lake
         if fraction is not None:
@@ -158,9 +157,9 @@ class Explanation:
         features: Sequence[str] | None = None,
         path: str | os.PathLike[str] | None = None,
     ) -> Figure:
-        """Maps of features that form a grid (pixels, sensors), a panel for each output (needs matplotlib).
+        """Maps of features that form a grid (pixels, sensors), a panel per output (needs matplotlib).
 
-        All panels have one scale, symmetric about 0.5; features that do not vary are hatched.
+        All panels share one scale, symmetric about 0.5; constant features are hatched.
 
         Parameters
         ----------
@@ -169,7 +168,7 @@ class Explanation:
         outputs : str or list of str, optional
             Default: all of them.
         features : list of str, optional
-            Names row by row, from the upper left. Default: all features as people count, ``pixel_2`` before
+            Names row by row, from the upper left. Default: all features in natural order, ``pixel_2`` before
             ``pixel_10``.
         path : path, optional
             Where to save the picture: .png, .svg or .pdf.
@@ -177,14 +176,14 @@ class Explanation:
         Returns
         -------
         Figure
-            A notebook shows it; ``pyplot`` does not know it.
+            Notebooks show it. It is not registered with ``pyplot``.
         """
         return views.heatmap(self, shape, outputs, features, path)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
+        """Write a report: one HTML file that works offline (needs bokeh and jinja2).
 
-        It holds scores and counts, never rows; a report that is already there is replaced.
+        It holds scores and counts, never rows. An older report is replaced.
 
         Parameters
         ----------
@@ -196,9 +195,9 @@ class Explanation:
     def save(self, folder: str | os.PathLike[str], overwrite: bool = False, report: bool | None = None) -> Path:
         """Write the explanation to a folder, which appears whole or not at all.
 
-        ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups as a later run takes
-        them, ``explanation.json`` everything that is the same when the run is repeated (byte for byte),
-        ``manifest.json`` the rest, and ``report.html`` all of it for readers: by default where bokeh is installed.
+        ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups for a later run,
+        ``explanation.json`` everything that repeats with the run, byte for byte, ``manifest.json`` provenance and
+        digests, and ``report.html`` the report: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite, "explanation")
         with new_folder(target, FILES["explanation"]) as made:
@@ -209,7 +208,7 @@ class Explanation:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Explanation:
-        """Read an explanation back; a file that was changed since it was saved is an error."""
+        """Load a saved explanation; a file that changed since is an error."""
         import pandas as pd
 
         source = Path(folder)
@@ -228,7 +227,7 @@ class Explanation:
         )
 
     def to_json(self) -> str:
-        """Everything that must be the same when the run is repeated, as text that then is the same byte for byte."""
+        """Everything that repeats with the run, as JSON that is then identical byte for byte."""
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -238,15 +237,6 @@ class Explanation:
             "groups": records(self.groups),
         }
         return json_text(content)
-
-    def __str__(self) -> str:
-        return views.text(self)
-
-    def __repr__(self) -> str:
-        return views.text(self)
-
-    def _repr_html_(self) -> str:
-        return views.html(self)
 
 
 def write_files(explanation: Explanation, folder: Path) -> None:
@@ -268,7 +258,7 @@ def write_manifest(provenance: Provenance, folder: Path) -> None:
 
 
 def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:
-    """Groups as a later run takes them: without those that vectors and columns of categories bring along."""
+    """Groups for a later run, without those that vectors and columns of categories form by themselves."""
     found = {}
     for name, members in sorted(zip(groups["group"], groups["members"], strict=True)):
         if not all(member.startswith((f"{name}=", f"{name}[")) for member in members):

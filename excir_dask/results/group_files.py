@@ -1,6 +1,6 @@
 """Groups in files: a mapping from group names to lists of feature names, in YAML or JSON.
 
-That the members are explained features is for :func:`excir_dask.results.tables.check_groups` to say, which knows them.
+:func:`excir_dask.results.tables.check_groups` checks that the members are explained features.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def read_groups(path: str | os.PathLike[str]) -> Groups:
     Parameters
     ----------
     path : path
-        A mapping from group names to lists of feature names, in UTF-8. A group that is written twice is an error,
-        where YAML and JSON would take the last one.
+        A mapping from group names to lists of feature names, in UTF-8. A repeated group name is an error; plain YAML
+        and JSON would silently keep the last one.
     """
     return checked_groups(str(path), read_text_file(path, "groups", _SHAPE))
 
@@ -49,7 +49,7 @@ def write_groups(groups: Mapping[str, Sequence[str]], path: str | os.PathLike[st
     plain = {group: list(members) for group, members in groups.items()}
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # yaml has no annotations
-        """Plain YAML, but for quotes around names that some reader takes for a number or a line break."""
+        """Plain YAML, with quotes around names that a reader could take for a number or a line break."""
 
         def represent_str(self, name: str) -> Any:
             style = None if name[:1].isalpha() and name.isprintable() else '"'

@@ -1,6 +1,6 @@
-"""Results as folders, of which any later change is noticed.
+"""Results as folders: which may be replaced, and whether one is still as it was saved.
 
-Only files that a result consists of are ever replaced: a folder with anything else in it is refused.
+Only files of a result are ever replaced: a folder with anything else in it is refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from excir_dask.common.atomic import unwritable_parent
 from excir_dask.errors import LakeError, UsageError
 
 MANIFEST = "manifest.json"
 """file with provenance and the digests of the others; the last one written"""
 REPORT = "report.html"
-"""file of a result's folder that is made from the others"""
+"""file that is made from the others"""
 GENERATOR = '<meta name="generator" content="excir-dask'
-"""how a file says that it is a report, and may be replaced by a newer one"""
+"""marks a file as a report, which a newer one may replace"""
 
 FILES = {
     "explanation": (
@@ -27,45 +28,42 @@ FILES = {
     ),
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip
-"""kind of result -> all files that its folder may consist of"""
+"""kind of result -> all files that its folder may have"""
 
 
-def check_target(folder: str | os.PathLike[str], overwrite: bool = False, what: str = "explanation") -> Path:
-    """The folder, if a result may be saved in it; worth asking before hours of work.
+def check_target(folder: str | os.PathLike[str], overwrite: bool = False, kind: str = "explanation") -> Path:
+    """The folder, if a result of a kind may be saved in it. Call it before hours of work.
 
-    ``what`` names the kind of result. Overwritten is only an empty folder, or one that says it is of this kind and
-    holds nothing else.
+    Only an empty folder is overwritten, or one that declares this kind of result and holds nothing else.
     """
     if "://" in os.fspath(folder):
-        raise UsageError(f"{folder} is a URL; {what}s are saved in a folder of this machine, copy it from there")
+        raise UsageError(f"{folder} is a URL, and {kind}s are saved in local folders; save it in one, then copy it")
     target = Path(folder)
-    parent = next(path for path in [target.absolute(), *target.absolute().parents][1:] if path.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
+    if (parent := unwritable_parent(target)) is not None:
+        raise UsageError(f"{target} cannot be created: {parent} is not a writable folder; choose another one")
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists already; choose another folder, or allow it to be overwritten (--overwrite)")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        _check_replaceable(target, what)
+        _check_replaceable(target, kind)
     return target
 
 
-def _check_replaceable(target: Path, what: str) -> None:
-    if not target.is_dir() or not _says_what(target, what):
-        article = "an" if what[0] in "aeiou" else "a"
-        raise UsageError(f"{target} is not {article} {what}'s folder, so it is not overwritten; choose another one")
+def _check_replaceable(target: Path, kind: str) -> None:
+    if not target.is_dir() or not _declares(target, kind):
+        raise UsageError(f"{target} is not a saved {kind}, so it is not overwritten; choose another folder")
     for path in sorted(target.iterdir()):
-        if path.name not in FILES[what] or not path.is_file() or (path.name == REPORT and not is_report(path)):
+        if path.name not in FILES[kind] or not path.is_file() or (path.name == REPORT and not is_report(path)):
             raise UsageError(
-                f"{target} holds '{path.name}', which is not part of the {what} there, so nothing is replaced; "
+                f"{target} holds '{path.name}', which is not part of the {kind} there, so nothing is replaced; "
                 f"move '{path.name}' elsewhere, or choose another folder"
             )
 
 
-def _says_what(folder: Path, what: str) -> bool:
-    """Whether a folder says that it is a result of a kind; one file that is damaged does not matter."""
-    main = f"{what}.json"
+def _declares(folder: Path, kind: str) -> bool:
+    """Whether a folder declares a kind of result, in its main file or else in its manifest: one may be damaged."""
+    main = f"{kind}.json"
     try:
-        if f'"excir-{what}"'.encode() in (folder / main).read_bytes():
+        if f'"excir-{kind}"'.encode() in (folder / main).read_bytes():
             return True
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -75,7 +73,7 @@ def _says_what(folder: Path, what: str) -> bool:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a report that was written here."""
+    """Whether a file is a report of this package."""
     with path.open("rb") as file:
         return GENERATOR in file.read(2000).decode("utf-8", "replace")
 
@@ -90,17 +88,17 @@ def json_text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
-def read_json(folder: Path, name: str, what: str) -> dict[str, Any]:
-    """A JSON file of a saved result; ``what`` is the kind of result, for messages."""
+def read_json(folder: Path, name: str, kind: str) -> dict[str, Any]:
+    """A JSON file of a saved result; ``kind`` is that of the result, for messages."""
     try:
         content = json.loads((folder / name).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise LakeError(f"{folder} is not a saved {what}: it has no {name}") from None
+        raise LakeError(f"{folder} is not a saved {kind}: it has no {name}") from None
     except (ValueError, RecursionError) as error:
-        raise LakeError(f"{folder / name} is damaged ({error}); compute the {what} again") from None
+        raise LakeError(f"{folder / name} is damaged ({error}); compute the {kind} again") from None
     if not isinstance(content, dict):
-        kind = type(content).__name__
-        raise LakeError(f"{folder / name} is damaged (a {kind}, not a mapping); compute the {what} again")
+        found = type(content).__name__
+        raise LakeError(f"{folder / name} is damaged (a {found}, not a mapping); compute the {kind} again")
     return content
 
 
@@ -109,16 +107,16 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: _digest(path) for path in sorted(folder.iterdir())}
 
 
-def check_digests(folder: Path, expected: Any, what: str) -> None:
+def check_digests(folder: Path, expected: Any, kind: str) -> None:
     """Reject a folder in which a file is missing or was changed since the result was saved."""
     if not isinstance(expected, Mapping):
-        raise LakeError(f"{folder} does not list the digests of its files ('files'); compute the {what} again")
+        raise LakeError(f"{folder} does not list the digests of its files ('files'); compute the {kind} again")
     for name, digest in expected.items():
         if not (folder / name).is_file():
-            raise LakeError(f"{folder / name} is missing; copy it from where the {what} was saved, or compute it again")
+            raise LakeError(f"{folder / name} is missing; copy it from where the {kind} was saved, or compute it again")
         if _digest(folder / name) != digest:
             raise LakeError(
-                f"{folder / name} was changed since the {what} was saved (its SHA-256 is not the one on record); "
+                f"{folder / name} was changed since the {kind} was saved (its SHA-256 is not the one on record); "
                 "restore it, or compute it again"
             )
 

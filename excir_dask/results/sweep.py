@@ -1,4 +1,4 @@
-"""The result of a sweep: tables of runs and fractions, the choice, and how to save and load them."""
+"""The result of a sweep: tables of runs and fractions, and the chosen fraction."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ VERSION = 1
 MAIN = "sweep.json"
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(views.Displayed):
     """How well growing shares of the rows reproduce the ranking of all of them."""
 
     runs: pd.DataFrame
     """a row per fraction, seed, output and kind (features, groups): rows and compressed bytes read, seconds, and every
-    figure of agreement with the run over all rows"""
+    measure of agreement with the run over all rows"""
     summary: pd.DataFrame
-    """a row per kind and fraction: medians of the costs; of each figure of agreement, where every seed counts with its
-    worst output, the mean over seeds (``_mean``) and the worst seed (``_worst``)"""
+    """a row per kind and fraction: median costs, and per measure of agreement the mean over seeds (``_mean``) and the
+    worst seed (``_worst``); a seed counts with its worst output"""
     chosen: float | None
     """the smallest fraction below 1 whose Jaccard index meets the target for every seed and output"""
     front: tuple[float, ...]
-    """fractions that no other one beats in both seconds and mean Jaccard index, the fastest first"""
+    """Pareto front of seconds and mean Jaccard index, fastest fraction first"""
     knee: float | None
     """the fraction of the front that is farthest above the chord between its ends"""
     settings: dict[str, Any]
-    """what was asked for, of which lake, with which versions"""
+    """options, lake and versions"""
 
     @property
     def verdict(self) -> str:
@@ -57,7 +57,7 @@ class Sweep:
         return views.verdict(self)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Runtime against agreement, agreement against fraction, and all figures (needs matplotlib).
+        """Plot runtime against agreement, agreement against fraction, and all measures (needs matplotlib).
 
         Parameters
         ----------
@@ -67,17 +67,17 @@ class Sweep:
         Returns
         -------
         Figure
-            A notebook shows it; ``pyplot`` does not know it.
+            Notebooks show it. It is not registered with ``pyplot``.
         """
         return views.sweep_picture(self, path)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write all of it as one HTML file that works offline (needs bokeh and jinja2).
+        """Write a report: one HTML file that works offline (needs bokeh and jinja2).
 
         Parameters
         ----------
         path : path
-            A file, such as ``report.html``; a report that is already there is replaced.
+            A file, such as ``report.html``. An older report is replaced.
         """
         return views.report(self, path)
 
@@ -99,7 +99,7 @@ class Sweep:
         """Write the sweep to a folder, which appears whole or not at all.
 
         ``runs.parquet`` and ``summary.parquet`` hold the tables, ``sweep.json`` everything, ``sweep.png`` the plots
-        (where matplotlib is installed), and ``report.html`` all of it for readers: by default where bokeh is installed.
+        (where matplotlib is installed), and ``report.html`` the report: by default where bokeh is installed.
         """
         target = check_target(folder, overwrite, "sweep")
         with new_folder(target, FILES["sweep"]) as made:
@@ -113,7 +113,7 @@ class Sweep:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Sweep:
-        """Read a sweep back; a file that was changed since it was saved is an error."""
+        """Load a saved sweep; a file that changed since is an error."""
         import pandas as pd
 
         source = Path(folder)
@@ -131,12 +131,3 @@ class Sweep:
             knee=knee,
             settings=settings,
         )
-
-    def __str__(self) -> str:
-        return views.text(self)
-
-    def __repr__(self) -> str:
-        return views.text(self)
-
-    def _repr_html_(self) -> str:
-        return views.html(self)

@@ -1,4 +1,4 @@
-"""From scores to the tables that people read: one row a feature or group and output."""
+"""From scores to the tables of an explanation: a row per output and feature, and per output and group."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW = 1.5
-"""rows that a sample may well have missed: with them, the error of a score that few rows carry"""
+"""rows that a sample may easily miss: sets the least error of a score that few rows carry"""
 
 UNKNOWN = 0.5
-"""the standard error of a score of which nothing is known"""
+"""standard error of a score when nothing is known about it"""
 
 GROUP_COLUMNS = [
     "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
@@ -31,10 +31,10 @@ GROUP_COLUMNS = [
 ]  # fmt: skip
 
 CANCEL = 0.05
-"""strength that a group loses by its members' signs, above which it is flagged"""
+"""a group is flagged if opposite directions of its members cost it more strength than this"""
 
 SCALES_DIFFER = 10.0
-"""times the smallest scale of a group's members; where the largest is more, it decides the group's cir alone"""
+"""a group is flagged if its largest scale is more than so many times the smallest: the largest then decides its cir"""
 
 
 def feature_table(
@@ -47,7 +47,7 @@ def feature_table(
     scores: Scores,
     rank_by: str,
 ) -> pd.DataFrame:
-    """A row per output and feature, the highest rank of each output first."""
+    """A row per output and feature, best rank first per output."""
     import pandas as pd
 
     iqr = features.q75 - features.q25
@@ -86,12 +86,12 @@ def feature_table(
 
 
 def lake_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Standard errors of a sample's scores as estimates of what all rows give, and the effective numbers behind them.
+    """Standard errors of a sample's scores as estimates of those of all rows, and the effective numbers behind them.
 
-    Rows that are drawn one by one are independent whatever the rows are like; of whole row groups the spread decides.
-    Three things have no spread of their own in a sample: a score that few rows carry (rows that were not drawn may be
-    quite different ones), a centre that jumps from one value to another when a few rows more or less are drawn, and a
-    column or output that does not vary, of which nothing is known.
+    Rows drawn one by one are independent whatever the data. For whole row groups, the spread between them counts.
+    Three kinds of error do not show in the spread of a sample: few rows carry a score, and those outside the sample may
+    be very different; a centre jumps to another value with a few rows more or less; a column or output is constant in
+    the sample, so nothing is known about it.
     """
     rows, by_groups = facts.rows, SAMPLINGS[facts.settings.sampling].whole_row_groups
     left = max(1.0 - rows.sampled / rows.lake, 0.0) if rows.lake else 0.0
@@ -105,7 +105,7 @@ def lake_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float6
 
 
 def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np.float64]:
-    """Standard errors with what their spread does not show: that few rows carry a score, that a centre may jump."""
+    """Standard errors that include what the spread does not show: few rows carry a score, a centre may jump."""
     n_eff = features["n_eff"].to_numpy(dtype=np.float64)
     errors = np.maximum(features[column].to_numpy(), np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN))
     combined: NDArray[np.float64] = np.minimum(np.hypot(errors, features["center_jump"].to_numpy()), UNKNOWN)
@@ -121,7 +121,7 @@ def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], ran
     for output, table in features.groupby("output", sort=False):
         rows = []
         places = {name: place for place, name in enumerate(table["feature"])}
-        # arrays, because picking rows of a table takes 1 ms a group
+        # arrays: selecting rows of a DataFrame takes 1 ms per group
         numerators, denominators, scales = table[["numerator", "denominator", "scale"]].to_numpy().T
         for group, names in members.items():
             inside = [places[name] for name in names]
@@ -147,7 +147,7 @@ def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], ran
 def check_groups(
     groups: Mapping[str, Sequence[str]], known: Sequence[str] | NDArray[np.str_]
 ) -> dict[str, tuple[str, ...]]:
-    """Groups whose members are all known features; a wrong one is named, with what may have been meant."""
+    """Groups without repeated members; one that is not a known feature is an error that suggests the nearest name."""
     features = set(known)
     checked = {}
     for group, members in groups.items():
@@ -155,7 +155,7 @@ def check_groups(
             raise UsageError(f"group '{group}' is a string; give a list of feature names")
         unique = tuple(dict.fromkeys(members))
         if not unique:
-            raise UsageError(f"group '{group}' has no members")
+            raise UsageError(f"group '{group}' has no members; give it some, or leave it out")
         for name in unique:
             if name not in features:
                 raise UsageError(
@@ -166,7 +166,7 @@ def check_groups(
 
 
 def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
-    """Words of warning, comma-separated, empty for most groups."""
+    """Warnings about a group, comma-separated; empty for most."""
     moving = scales[scales > 0]
     words = []
     if scored.strength_unsigned > scored.strength + CANCEL:
@@ -179,7 +179,7 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
 def _flags(
     features: ColumnStats, output_constant: bool, n_eff: NDArray[np.float64], bound: NDArray[np.float64]
 ) -> list[str]:
-    """Words of warning, comma-separated, empty for most features."""
+    """Warnings per feature, comma-separated; empty for most."""
     found = []
     for j in range(features.n.size):
         words = []
@@ -199,7 +199,7 @@ def _flags(
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, whatever is missing as None."""
+    """Rows as plain values, missing ones as None."""
     import pandas as pd
 
     def plain(value: Any) -> Any:

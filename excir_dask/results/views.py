@@ -1,7 +1,7 @@
-"""The door from results up to :mod:`excir_dask.render`: how a result looks, without results knowing how.
+"""The facade from results up to :mod:`excir_dask.render`, so that a result can show itself.
 
-Everything else imports downwards only. Here, and only here, modules of a higher layer are imported, and only when a
-view is asked for.
+Every other module imports downwards only. This one imports from a higher layer, inside functions: a result that nobody
+looks at loads nothing of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+class Displayed:
+    """Base of results that terminals show as text and notebooks as HTML."""
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
 
 
 def text(result: Any) -> str:
@@ -49,7 +62,7 @@ def report(result: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def add_report(result: Any, path: Path, wanted: bool | None) -> None:
-    """Write a result's report if it is wanted; None: if what reports are built with is installed."""
+    """Write a result's report if it is wanted; None: if the packages that reports need are installed."""
     from excir_dask.render.html.page import add
 
     add(result, path, wanted)

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.common.atomic import write_file
+from excir_dask.common.atomic import unwritable_parent, write_file
 from excir_dask.common.wording import printable_lines
 from excir_dask.errors import ModelError, UsageError
 from excir_dask.results.metadata import LakeSource
-from excir_dask.results.record import Record
+from excir_dask.results.record import Record, required
+from excir_dask.results.storage import check_format, read_json
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -140,18 +141,19 @@ class Training:
         import xgboost
 
         target = Path(path)
-        about = json.loads(sidecar(target).read_text(encoding="utf-8"))
+        source = sidecar(target)
+        about = read_json(source.parent, source.name, "training")
+        check_format(source, about, FORMAT, VERSION)
         content = target.read_bytes()
-        if hashlib.sha256(content).hexdigest() != about["sha256"]:
-            raise ModelError(
-                f"{target} is not the model that {sidecar(target).name} beside it tells of; train it again"
-            )
+        if hashlib.sha256(content).hexdigest() != required(about, "sha256", str(source)):
+            raise ModelError(f"{target} is not the model that {source.name} beside it tells of; train it again")
         model = content
         if target.suffix != ".ubj":
             model = bytes(xgboost.Booster(model_file=bytearray(content)).save_raw("ubj"))
-        known = {each.name: about[each.name] for each in fields(cls) if each.name in about}
+        saved = [each.name for each in fields(cls) if each.name not in ("model", "path")]
+        known = {name: required(about, name, str(source)) for name in saved}
         lists = {name: tuple(known[name]) for name in ("features", "classes")}
-        made = TrainingProvenance.from_dict(about["provenance"], str(sidecar(target)), "provenance")
+        made = TrainingProvenance.from_dict(known["provenance"], str(source), "provenance")
         return cls(**{**known, **lists, "provenance": made, "model": model, "path": target})
 
 
@@ -171,9 +173,8 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise UsageError(f"a model is saved as {' or '.join(SUFFIXES)}, not as '{target.name}'; rename it")
-    parent = next(folder for folder in target.absolute().parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise UsageError(f"{target} cannot be made, because {parent} is not a folder that may be written to")
+    if (parent := unwritable_parent(target)) is not None:
+        raise UsageError(f"{target} cannot be created: {parent} is not a writable folder; choose another one")
     for file in (target, sidecar(target)):
         if file.is_dir():
             raise UsageError(f"{file} is a folder; choose another name")

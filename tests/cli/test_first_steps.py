@@ -97,14 +97,14 @@ def test_a_result_folder_without_permission_is_named_before_any_work(lake, someb
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o555)
         said = complaint(somebody("explain", "/nowhere", "--output", "margin", "--out", f"{place}/out"), 2)
-    assert f"{place} is not a folder that may be written to" in said
+    assert f"{place} is not a writable folder" in said
 
 
 def test_a_demo_without_permission_is_named(somebody):
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o555)
         said = complaint(somebody("demo", "--folder", f"{place}/demo"), 2)
-    assert f"{place} is not a folder that may be written to" in said
+    assert f"{place} is not a writable folder" in said
 
 
 def test_a_report_where_no_file_can_be_is_named(lake, tmp_path):

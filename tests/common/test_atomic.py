@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
-from excir_dask.common.atomic import TEMPORARY, new_folder, write_file, write_stored
+from excir_dask.common.atomic import TEMPORARY, new_folder, unwritable_parent, write_file, write_stored
 
 OTHER = fs.PyFileSystem(fs.FSSpecHandler(LocalFileSystem()))
 """a filesystem with folders that is not pyarrow's own, as a server's would be"""
@@ -146,6 +146,14 @@ def test_a_killed_process_leaves_the_target_and_a_name_that_tells(tmp_path, kind
     left, kept = names(tmp_path)
     assert kept == "target"
     assert left.startswith(f"{TEMPORARY}target-")
+
+
+def test_the_nearest_path_above_decides_whether_something_can_be_made(tmp_path):
+    (tmp_path / "f").write_bytes(b"x")
+    assert unwritable_parent(tmp_path / "a" / "b") is None
+    assert unwritable_parent(tmp_path / "f") is None
+    assert unwritable_parent(tmp_path / "f" / "a" / "b") == tmp_path / "f"
+    assert unwritable_parent(Path("/")) is None
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):

@@ -65,7 +65,7 @@ def test_a_folder_is_never_overwritten_by_mistake(explanation, tmp_path):
     explanation.save(tmp_path / "out", overwrite=True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="not an explanation's folder"):
+    with pytest.raises(UsageError, match="is not a saved explanation"):
         explanation.save(tmp_path / "mine", overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]
 
@@ -99,7 +99,7 @@ def test_a_file_that_appears_while_a_result_is_saved_is_not_lost(explanation, tm
 def test_another_programs_explanation_is_not_overwritten(explanation, tmp_path):
     (tmp_path / "explanation.json").write_text("{}")
     (tmp_path / "manifest.json").write_text('{"files": ["thesis.tex"]}')
-    with pytest.raises(UsageError, match="not an explanation's folder"):
+    with pytest.raises(UsageError, match="is not a saved explanation"):
         explanation.save(tmp_path, overwrite=True)
     assert (tmp_path / "explanation.json").read_text() == "{}"
 

@@ -211,7 +211,7 @@ def test_a_folder_appears_whole_or_not_at_all(found: Sweep, tmp_path: Path, monk
 
 def test_only_a_sweeps_folder_is_overwritten(found: Sweep, frame: pd.DataFrame, tmp_path: Path) -> None:
     explain(frame, output="clear").save(tmp_path / "explanation")
-    with pytest.raises(UsageError, match="is not a sweep's folder"):
+    with pytest.raises(UsageError, match="is not a saved sweep"):
         found.save(tmp_path / "explanation", overwrite=True)
 
 

@@ -20,7 +20,7 @@ from processes import dask_processes
 
 from excir_dask import Training, train
 from excir_dask.cli import excir
-from excir_dask.errors import ClusterError, DataError, ModelError, SchemaError, UsageError
+from excir_dask.errors import ClusterError, DataError, LakeError, ModelError, SchemaError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import Fragment, row_spans
 from excir_dask.lake.sample import Sample
@@ -386,6 +386,24 @@ def test_what_is_known_of_another_model_is_not_replaced(lake: Path, tmp_path: Pa
         found.save(tmp_path / "mine.ubj", overwrite=True)
     assert (tmp_path / "mine.training.json").read_text() == '["mine"]'
     assert Training.load(tmp_path / "model.ubj").history == found.history
+
+
+def test_what_is_wrong_beside_a_saved_model_is_named(lake: Path, tmp_path: Path) -> None:
+    train(lake, label="sick", out=tmp_path / "model.ubj", **QUICK)
+    about = tmp_path / "model.training.json"
+    content = json.loads(about.read_text())
+    for wrong, said in (
+        ("{", r"model.training.json is damaged \("),
+        (json.dumps({**content, "version": 2}), "has the format excir-training 2, and this version reads"),
+        (json.dumps({name: content[name] for name in content if name != "rows"}), "lacks the field 'rows'"),
+        (json.dumps({**content, "provenance": {}}), "lacks the field 'provenance.lake'"),
+    ):
+        about.write_text(wrong)
+        with pytest.raises(LakeError, match=said):
+            Training.load(tmp_path / "model.ubj")
+    about.unlink()
+    with pytest.raises(LakeError, match=r"is not a saved training: it has no model\.training\.json"):
+        Training.load(tmp_path / "model.ubj")
 
 
 def test_a_save_that_fails_leaves_nothing_half_done(
