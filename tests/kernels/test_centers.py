@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import CENTERS
 
-from excir_dask.kernels.centers import BRACKET, CENTERINGS, Centering, ColumnStats, center_errors, centers, describe
+from excir_dask.kernels.centers import (
+    BRACKET,
+    CENTERINGS,
+    Centering,
+    ColumnStats,
+    center_errors,
+    centers,
+    concatenate,
+    describe,
+)
 from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, count_below
 from excir_dask.kernels.trim import trim, with_trimmed
@@ -177,3 +186,101 @@ def test_a_centring_is_added_by_one_entry(monkeypatch):
     center, bound = certified(x, "first quartile", np.array([[10.0, 23.0, 28.0, 40.0]]))
     assert center == 25.5
     assert bound == pytest.approx(2.5)
+
+
+def test_statistics_are_those_of_the_rows():
+    columns = [
+        np.array([4.0, 1.0, np.nan, 2.0, 8.0]),
+        np.full(4, np.nan),
+        np.full(3, 6.0),
+        np.array([3.0]),
+    ]
+    stats = describe([summarise(x) for x in columns], "mean")
+    assert stats.n.tolist() == [4, 0, 3, 1]
+    assert stats.missing.tolist() == [1, 4, 0, 0]
+    assert stats.n.dtype == stats.missing.dtype == np.int64
+    assert stats.weight.tolist() == [4.0, 0.0, 3.0, 1.0]
+    assert stats.scale.tolist() == [1.0] * 4
+    assert stats.constant.tolist() == [False, False, True, True]
+    assert stats.exact.tolist() == [True] * 4
+    assert stats.exact.dtype == bool
+    np.testing.assert_array_equal(stats.low, [1.0, np.inf, 6.0, 3.0])
+    np.testing.assert_array_equal(stats.high, [8.0, -np.inf, 6.0, 3.0])
+    np.testing.assert_allclose(stats.mean, [3.75, np.nan, 6.0, 3.0])
+    np.testing.assert_allclose(stats.q25, [1.75, np.nan, 6.0, 3.0])
+    np.testing.assert_allclose(stats.q50, [3.0, np.nan, 6.0, 3.0])
+    np.testing.assert_allclose(stats.q75, [5.0, np.nan, 6.0, 3.0])
+    np.testing.assert_allclose(stats.trimmed, [3.0, np.nan, 6.0, 3.0])
+    assert stats.thresholds.shape == (4, 0, len(BRACKET))
+
+
+@pytest.mark.parametrize(
+    ("centering", "expected"), [("midhinge", 3.375), ("median", 3.0), ("mean", 3.75), ("trimmed", 3.0)]
+)
+def test_centres_of_columns_that_vary_are_those_asked_for_and_others_are_their_value(centering, expected):
+    columns = [np.array([4.0, 1.0, np.nan, 2.0, 8.0]), np.full(3, np.nan), np.full(3, 0.1), np.array([0.0, 10.0])]
+    found = centers(describe([summarise(x) for x in columns], centering), centering)
+    assert found.center.tolist() == [expected, 0.0, 0.1, 5.0]
+    assert found.missing.tolist() == [True, True, False, False]
+
+
+def test_a_constant_column_is_centred_on_its_value_though_sums_round():
+    x = np.full(10, 0.1)
+    stats = replace(describe([summarise(x)], "mean"), mean=np.array([0.1 + 1e-9]))
+    assert centers(stats, "mean").center.tolist() == [0.1]
+
+
+def test_fractional_weights_are_scaled_to_ranks():
+    stats = describe([summarise(np.arange(4.0), np.full(4, 0.5)), summarise(np.arange(4.0), np.full(4, 2.0))], "mean")
+    assert stats.scale.tolist() == [2.0, 1.0]
+    assert stats.weight.tolist() == [2.0, 8.0]
+
+
+def test_thresholds_are_around_quantiles_of_digests_alone():
+    rng = np.random.default_rng(0)
+    long, short = rng.standard_normal(20_000), np.arange(9.0)
+    stats = describe([summarise(short), summarise(long)], "midhinge")
+    assert stats.exact.tolist() == [True, False]
+    assert np.isnan(stats.thresholds[0]).all()
+    assert np.isnan(stats.trimmed[1])
+    assert not np.isnan(stats.trimmed[0])
+    for k, level in enumerate((0.25, 0.75)):
+        shares = [(long < t).mean() for t in stats.thresholds[1, k]]
+        np.testing.assert_allclose(shares, [level + offset for offset in BRACKET], atol=3e-4)
+        assert stats.thresholds[1, k, 1] < (stats.q25, stats.q75)[k][1] < stats.thresholds[1, k, 2]
+
+
+def test_blocks_of_columns_stand_side_by_side():
+    rng = np.random.default_rng(0)
+    summaries = [summarise(x) for x in (np.arange(5.0), rng.standard_normal(3000), np.full(4, np.nan), np.ones(3))]
+    whole = describe(summaries, "midhinge")
+    joined = concatenate([describe(summaries[:1], "midhinge"), describe(summaries[1:], "midhinge")])
+    for name in (field.name for field in fields(whole)):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(whole.subset(slice(1, 3)), name), getattr(whole, name)[1:3])
+
+
+@pytest.mark.parametrize("centering", ["midhinge", "median"])
+@given(values=st.lists(st.integers(0, 3), min_size=2, max_size=40))
+def test_a_centre_jumps_if_ranks_two_errors_up_and_down_are_far_apart(centering, values):
+    x = np.array(values, dtype=float)
+    levels = np.array(CENTERINGS[centering].levels)
+    reach = 2 * np.sqrt(levels * (1 - levels) / x.size)
+    up, down = (np.quantile(x, np.clip(levels + sign * reach, 0, 1)).mean() for sign in (1, -1))
+    spread = np.subtract(*np.quantile(x, [0.75, 0.25]))
+    far = up - down > max(8 * reach.max(), 0.1) * spread
+    assume(abs(up - down - max(8 * reach.max(), 0.1) * spread) > 1e-9)
+    found = describe([summarise(x)], centering).jump[0]
+    assert found == pytest.approx(up - down if far and np.ptp(x) > 0 else 0.0, abs=1e-12)
+
+
+def test_a_smooth_column_does_not_jump_and_one_with_a_gap_at_its_centre_does():
+    rng = np.random.default_rng(0)
+    smooth = rng.standard_normal(20_000)
+    gap = np.where(np.arange(20_000) < 10_000, 0.0, 100.0) + rng.random(20_000)
+    stats = describe([summarise(smooth), summarise(gap), summarise(np.ones(5)), summarise(np.ones(1))], "median")
+    assert stats.jump[0] == 0.0
+    assert stats.jump[1] == pytest.approx(100.0, abs=1.0)
+    assert stats.jump[2:].tolist() == [0.0, 0.0]
+    assert describe([summarise(gap)], "mean").jump.tolist() == [0.0]
+    assert describe([summarise(gap)], "midhinge").jump.tolist() == [0.0]
