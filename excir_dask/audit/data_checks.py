@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,7 @@ def rows(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:
     """Rows of the window."""
     count = float(comparison.now.facts.rows.lake)
     before = None if comparison.was is None else float(comparison.was.facts.rows.lake)
-    severity, threshold = limits.judge(count)
-    text = messages.few_rows(count, threshold)
-    yield _counted(limits, "rows", count, severity, threshold, text, before, count)
+    yield _counted(limits, "rows", count, partial(messages.few_rows, count), before, count)
 
 
 def rows_ratio(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:
@@ -66,20 +65,24 @@ def rows_ratio(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]
     count, before = float(comparison.now.facts.rows.lake), float(comparison.baseline.facts.rows.lake)
     if not before:
         return
-    severity, threshold = limits.judge(count / before)
-    text = messages.rows_ratio(count, before, threshold, "less" if limits.least else "more")
-    yield _counted(limits, "rows_ratio", count / before, severity, threshold, text, before, count)
+    sentence = partial(messages.rows_ratio, count, before, side="less" if limits.least else "more")
+    yield _counted(limits, "rows_ratio", count / before, sentence, before, count)
 
 
 def _counted(
-    limits: CheckLimits, metric: str, value: float, severity: str, threshold: float | None, text: str,
-    was: float | None, now: float,
+    limits: CheckLimits, metric: str, value: float, sentence: Callable[[float | None], str], was: float | None,
+    now: float,
 ) -> Checked:  # fmt: skip
-    finding = Finding(
-        check=limits.name, output=EVERY, kind="rows", name=EVERY, metric=metric, value=value, threshold=threshold,
-        uncertainty=None, severity=severity, was=was, now=now, description=text,
-    )  # fmt: skip
-    return Checked(limits.name, EVERY, "rows", 1, value, threshold, () if severity == "ok" else (finding,))
+    """``sentence`` says of a threshold that the value is beyond it; a check that is off has none."""
+    severity, threshold = limits.judge(value)
+    findings: tuple[Finding, ...] = ()
+    if severity != "ok":
+        finding = Finding(
+            check=limits.name, output=EVERY, kind="rows", name=EVERY, metric=metric, value=value, threshold=threshold,
+            uncertainty=None, severity=severity, was=was, now=now, description=sentence(threshold),
+        )  # fmt: skip
+        findings = (finding,)
+    return Checked(limits.name, EVERY, "rows", 1, value, threshold, findings)
 
 
 def new_names(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:

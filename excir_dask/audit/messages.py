@@ -50,7 +50,7 @@ def risen(kind: str, name: str, was: float, now: float, threshold: float | None,
 
 
 def few_rows(rows: float, threshold: float | None) -> str:
-    return f"the window has {rows:,.0f} rows, fewer than {threshold or 0:,.0f}"
+    return f"the window has {rows:,.0f} rows, fewer than {threshold:,.0f}"
 
 
 def rows_ratio(now: float, was: float, threshold: float | None, side: str) -> str:
