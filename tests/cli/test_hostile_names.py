@@ -50,7 +50,7 @@ def test_results_and_notes_are_harmless(lake, tmp_path):
     asked = ["explain", lake, "--output", f"pred{EVIL}", "--group", f"g{EVIL}={EVIL},b"]
     said = run(0, *asked, "--out", first, "-v")
     assert "FORGED" in said
-    assert "1 column is not a number and was left out" in said
+    assert "was left out" in said or "left out:" in said
     assert "FORGED" in run(0, *asked, "--categoricals", "indicators", "--out", second)
     assert "FORGED" in run(0, "compare", first, second)
     assert "FORGED" in run(0, "plan", lake)
