@@ -18,6 +18,7 @@ from pyarrow import fs
 from excir_dask.audit.findings import KINDS
 from excir_dask.audit.score_errors import scores_of
 from excir_dask.audit.store import RUNS, Store
+from excir_dask.common.wording import listed
 from excir_dask.errors import nearest
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.storage import MANIFEST
@@ -53,8 +54,6 @@ ABOUT = ("run", "audit", "window", "date", "finished", "status", "baseline", "ro
 """columns that say of which run a row is"""
 SERIES = ["model", "audit"]
 """columns that say with which others a run can be compared: the audit's has the keys of its window"""
-_NAMED = 10
-"""names of a message"""
 _log = logging.getLogger("excir_dask")
 
 
@@ -200,9 +199,8 @@ def lacking(store: Store, asked: Mapping[str, str | None], since: str | None) ->
         table = of_audit(table, value) if word == "audit" else table[table[column] == value]
         if len(table) == 0:
             several = word if word in KINDS else f"{word}s"
-            some = ", ".join(there[:_NAMED]) + (", ..." if len(there) > _NAMED else "")
             close = nearest(value, there) if word in KINDS else ""
-            hint = close or (f": {some}" if there else ", of which there are none")
+            hint = close or (f": {listed(there)}" if there else ", of which there are none")
             return f"{store.name} has no '{value}' among its {several}{hint}"
     return f"{store.name} has no such runs since {since}; the last one is of {days_of(table).max()}"
 

@@ -13,6 +13,7 @@ from excir_dask.clusters.address import connect
 from excir_dask.clusters.config import read_cluster_file
 from excir_dask.clusters.health import address_of, check_workers
 from excir_dask.clusters.start import dask_settings, started
+from excir_dask.common.wording import count
 from excir_dask.errors import UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
 
@@ -99,7 +100,8 @@ def client_at(address: str) -> Iterator[Client]:
         _log_dashboard(client)
         check_workers(client)
         threads = client.nthreads()
-        log.debug("cluster at %s: %d workers, %d threads", address, len(threads), sum(threads.values()))
+        size = f"{count(len(threads), 'worker')}, {count(sum(threads.values()), 'thread')}"
+        log.debug("cluster at %s: %s", address, size)
         yield client
 
 

@@ -45,13 +45,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g}%"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[object]) -> str:
     """Names with commas between them, the first few if there are many.
 
     >>> listed(["a", "b"]), listed([])
     ('a, b', 'none')
     """
-    shown = ", ".join(_cut(printable(name)) for name in names[:MOST_NAMES])
+    shown = ", ".join(_cut(printable(str(name))) for name in names[:MOST_NAMES])
     return shown + (f", ... ({len(names):,} in all)" if len(names) > MOST_NAMES else "") if names else "none"
 
 

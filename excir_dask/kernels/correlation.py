@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.common import wording
 from excir_dask.errors import DataError, UsageError
 from excir_dask.kernels.spearman import MOST_ROWS, Positions, RankedColumns, correlation, rank_type
 
@@ -130,7 +131,7 @@ def _cut(ranks: RankedColumns, members: Positions, threshold: float) -> list[Pos
     if needed > LINKAGE_MEMORY:
         raise DataError(
             f"{size:,} columns hang together by correlations of {threshold} or more; to part them takes "
-            f"{needed / 1e9:.1f} GB, more than the {LINKAGE_MEMORY / 1e9:.1f} GB set aside for it; raise the "
+            f"{wording.size(needed)}, more than the {wording.size(LINKAGE_MEMORY)} set aside for it; raise the "
             "threshold, or look for groups among fewer columns"
         )
     distances = np.empty(size * (size - 1) // 2)  # of pairs (i, j), i < j, row after row, as scipy wants them
@@ -172,11 +173,11 @@ class Cost:
         """One sentence for people.
 
         >>> str(Cost(20_000, 5_000, 1_200_000_000, 2_000_000_000_000, 24.3))
-        'finding groups among 20,000 columns takes about 24 s and 1.2 GB on the client'
+        'finding groups among 20,000 columns takes about 24 s and 1.12 GiB on the client'
         """
         return (
             f"finding groups among {self.columns:,} columns takes about {max(self.seconds, 1.0):,.0f} s and "
-            f"{max(self.bytes / 1e9, 0.1):,.1f} GB on the client"
+            f"{wording.size(self.bytes)} on the client"
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
+from excir_dask.common.wording import count
 from excir_dask.lake.snapshot import LakeFile, Snapshot
 
 _TEXT = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_dictionary)
@@ -55,7 +56,7 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
         )
         columns[name] = replace(describe(name, kind), conflicts=both, key=True)
     for name, files in _encrypted_columns(snapshot).items():
-        others = f" and {len(files) - 1:,} more file{'s' if len(files) > 2 else ''}" if len(files) > 1 else ""
+        others = f" and {count(len(files) - 1, 'more file')}" if len(files) > 1 else ""
         reason = f"encrypted in {files[0]}{others}; write a copy without encryption, or leave the column out"
         columns[name] = replace(columns[name], unusable=reason, elements=None, text=False, encrypted=True)
     return columns

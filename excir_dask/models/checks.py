@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.wording import listed
 from excir_dask.errors import ModelError, nearest
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def check_columns(model: Model, is_text: Mapping[str, bool]) -> None:
             shape = ("text", "numbers") if wants_text else ("numbers", "text")
             raise ModelError(
                 f"column '{column}' holds categories for {model.source}, and they are {shape[0]} "
-                f"({_some(values)}), but in the lake it holds {shape[1]}; write it as it was in training"
+                f"({listed(values)}), but in the lake it holds {shape[1]}; write it as it was in training"
             )
 
 
@@ -53,14 +54,14 @@ def check_categories(model: Model, found: Mapping[str, Mapping[str, int] | None]
         if counts is None:
             raise ModelError(
                 f"column '{column}' has more different values in the lake than can be counted; {model.source} knows "
-                f"{len(known)}: {_some(values)}"
+                f"{len(known)}: {listed(values)}"
             )
         unknown = {value: rows for value, rows in counts.items() if (value if text else _number(value)) not in known}
         if unknown:
             first, rows = next(iter(unknown.items()))
             raise ModelError(
                 f"column '{column}' holds {len(unknown)} categories that {model.source} does not know, for instance "
-                f"'{first}' in {rows:,} rows{nearest(first, known)}; it knows {len(known)}: {_some(values)}. "
+                f"'{first}' in {rows:,} rows{nearest(first, known)}; it knows {len(known)}: {listed(values)}. "
                 "Leave those rows out, or train the model with them"
             )
 
@@ -76,7 +77,3 @@ def _number(value: Any) -> str:
     except (TypeError, ValueError):
         return str(value)
     return str(int(number)) if number.is_integer() else str(number)
-
-
-def _some(values: Sequence[Any]) -> str:
-    return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")

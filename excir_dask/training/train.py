@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.connect import own_client
+from excir_dask.common.wording import count, size
 from excir_dask.errors import DataError, LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
@@ -229,7 +230,7 @@ def _select(
     selection = select(columns, [label], weights, features)
     check_names(selection.features)
     if snapshot.rows == 0:
-        raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
+        raise LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
     return kind, selection
 
 
@@ -258,7 +259,6 @@ def _label_values(
 
 def _check_memory(snapshot: Snapshot, selection: Selection, fraction: float, workers: Sequence[Worker]) -> None:
     """Refuse what can never fit: every worker holds its rows, and XGBoost's own form of them (a byte a value)."""
-    from dask.utils import format_bytes
     from distributed.system import MEMORY_LIMIT
 
     limits = [worker.memory for worker in workers]
@@ -267,8 +267,8 @@ def _check_memory(snapshot: Snapshot, selection: Selection, fraction: float, wor
     needed = int(snapshot.rows * fraction * (len(selection.features) + 2) * (VALUE + 1))
     if all(limits) and needed > sum(limits):
         raise UsageError(
-            f"the rows take about {format_bytes(needed)} in memory, but the {len(workers)} workers have "
-            f"{format_bytes(sum(limits))} together; add workers, or train on a fraction of at most "
+            f"the rows take about {size(needed)} in memory, but {count(len(workers), 'worker')} have "
+            f"{size(sum(limits))} together; add workers, or train on a fraction of at most "
             f"{0.8 * fraction * sum(limits) / needed:.2g}"
         )
 

@@ -347,7 +347,7 @@ def test_a_cluster_run_names_its_dashboard_and_saves_dasks_report(lake, tmp_path
     done = excir(lake, "--scheduler", cluster, "-v", "--performance-report", tmp_path / "report.html")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("dashboard:") == 1
-    assert "1 workers, 1 threads" in done.stderr
+    assert "1 worker, 1 thread" in done.stderr
     assert "excir-summarise" in (tmp_path / "report.html").read_text()
 
 

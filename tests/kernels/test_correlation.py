@@ -168,7 +168,7 @@ def test_a_sample_of_wrong_shape_is_named():
 def test_a_component_too_large_to_be_parted_is_refused_before_memory_is_taken(monkeypatch):
     X = chained(np.random.default_rng(0), 100, 60)[:, 10:]
     monkeypatch.setattr(correlation, "LINKAGE_MEMORY", linkage_bytes(49))
-    with pytest.raises(DataError, match=r"50 columns hang together by correlations of 0.6.*GB.*raise the threshold"):
+    with pytest.raises(DataError, match=r"50 columns hang together by correlations of 0.6.*iB.*raise the threshold"):
         correlated_groups(X, 0.6)
 
 
@@ -198,7 +198,7 @@ def test_products_of_the_longest_sample_are_exact():
 def test_the_cost_is_said_in_one_sentence():
     cost = correlation_cost(2000, 500)
     assert str(cost).startswith("finding groups among 2,000 columns takes about ")
-    assert str(cost).endswith("GB on the client")
+    assert str(cost).endswith("iB on the client")
     assert cost.bytes > 2000 * 500 * 10
     assert correlation_cost(2000, 500, missing=True).operations == 3 * cost.operations
     assert "1,200 s and 12.0 GB" in str(Cost(1, 1, 12 * 10**9, 0, 1200.4))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from excir_dask.common.wording import count
 from excir_dask.render.html import explanation_content as content
 from excir_dask.render.html.blocks import (
     Block,
@@ -177,7 +178,7 @@ def _group(row: Mapping[Any, Any], known: dict[str, tuple[float, float, int]]) -
             ("strength", f"{row['strength']:.3f}"),
             ("unsigned", f"{row['strength_unsigned']:.3f}"),
         ],
-        "size": f"{row['size']:,} member{'' if row['size'] == 1 else 's'}",
+        "size": count(row["size"], "member"),
         "members": [
             {
                 "name": name,
