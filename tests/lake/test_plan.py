@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import dask
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from excir_dask.lake.plan import (
     BLOCK_COLUMNS,
     SPAN_FILES,
     Plan,
+    Slice,
     append_spans,
     column_blocks,
     fixed_columns,
@@ -317,3 +319,114 @@ def test_scores_do_not_depend_on_how_the_lake_is_cut(tmp_path):
     for other in results[1:]:
         assert np.allclose(other["cir"], results[0]["cir"], rtol=0, atol=1e-12)
         assert np.array_equal(other["center"], results[0]["center"])
+
+
+def test_fragments_say_where_and_what_their_rows_are():
+    lake = footers([[3, 4], [5]], [[1, 0], [0]])
+    files = (replace(lake.files[0], stored_names=(("x0", "old"),)), replace(lake.files[1], deleted=()))
+    location = replace(lake.location, verify_checksums=False)
+    ((first, second),) = (
+        part.fragments for part in make_plan(replace(lake, files=files, location=location), selection(1)).slices()
+    )
+    assert (first.path, first.relative, first.size) == ("/lake/0000", "0000", 1000)
+    assert (first.row_groups, first.rows, first.live_rows) == ((0, 1), (3, 4), 6)
+    assert first.stored_names == (("x0", "old"),)
+    assert [each and each.count for each in first.deleted] == [1, None]
+    assert (second.deleted, second.stored_names, second.live_rows) == ((), (), 5)
+    assert not first.verify
+    (part,) = make_plan(lake, selection(1)).slices()
+    assert all(fragment.verify for fragment in part.fragments)
+    assert (part.rows, part.live_rows, make_plan(lake, selection(1)).rows) == (12, 11, 11)
+
+
+def test_constants_are_those_of_the_columns_a_run_uses_as_numbers_or_text():
+    lake = footers([[3]])
+    given_ones = (
+        ("x0", 2), ("y0", None), ("w", 1.5), ("m", 4), ("c", None), ("c2", "eu"), ("key", None), ("unused", 1),
+    )  # fmt: skip
+    files = (replace(lake.files[0], constants=given_ones),)
+    columns = replace(selection(1, 1, "w"), model_columns=("m", "key"), categoricals=("c", "c2"))
+    types = {"key": pa.string(), "m": pa.int32()}
+    (part,) = make_plan(replace(lake, files=files, key_types=types), columns).slices()
+    found = dict(part.fragments[0].constants)
+    assert list(found) == ["x0", "y0", "w", "m", "c", "c2", "key"]
+    assert (found["x0"], found["w"], found["m"], found["c2"]) == (2.0, 1.5, 4.0, "eu")
+    assert isinstance(found["x0"], float)
+    assert np.isnan(found["y0"])
+    assert found["c"] is None
+    assert found["key"] is None
+
+
+@pytest.mark.parametrize(
+    ("more", "columns"),
+    [
+        ({}, 4 + 4),
+        ({"model_columns": tuple("abcdefghij")}, 10 + 4),
+        ({"widest": 30}, 30 + 4),
+        ({"model_outputs": 3}, 4 + 10),
+    ],
+)
+def test_spans_leave_room_for_what_is_decoded_at_once(more, columns):
+    """A model is given all its columns, a vector is decoded as a whole, and outputs of a model are held too."""
+    chosen = replace(selection(4), **more)
+    rows = MIB // (8 * columns)
+    assert make_plan(footers([[rows - 1], [1]]), chosen, MIB).spans == 1
+    assert make_plan(footers([[rows], [1]]), chosen, MIB).spans == 2
+
+
+def test_a_small_lake_is_cut_into_a_dozen_slices_that_are_not_too_small():
+    rows, columns = 1_000_000, 4 + 4
+    plan = make_plan(footers([[rows // 100] * 100]), selection(4), 128 * MIB)
+    assert plan.spans == 4  # of 16 MiB
+    assert all(part.rows * 8 * columns <= 16 * MIB for part in plan.slices())
+    plan = make_plan(footers([[rows] * 120]), selection(4), 1024 * MIB)
+    assert [part.rows for part in plan.slices()] == [10 * rows] * 12
+    plan = make_plan(footers([[rows] * 120]), selection(4), 128 * MIB)
+    assert [part.rows for part in plan.slices()] == [2 * rows] * 60
+
+
+def test_row_groups_outside_the_sample_do_not_count_in_the_size_of_slices():
+    lake = footers([[1_000_000] * 120])
+    plan = make_plan(lake, selection(4), 1024 * MIB, Sample(0.5, by="row-groups"))
+    assert len(cells(plan)) == 60 * 4
+    assert max(part.rows for part in plan.slices()) == 5_000_000
+
+
+@pytest.mark.parametrize("value_bytes", [4, 8])
+def test_spans_of_whole_rows_fill_their_budget(value_bytes):
+    rows = MIB // (value_bytes * (4 + 2 + 1))
+    assert [len(row_spans(footers([[rows], [n]]), selection(4, 2), MIB, value_bytes)) for n in (0, 1)] == [1, 2]
+    assert len(row_spans(footers([[1_000_000]] * 24), selection(4, 2), 1024 * MIB, value_bytes)) == 12
+    assert len(row_spans(footers([[3 * rows]]), selection(4, 2), MIB, value_bytes)) == 1
+    (fragments,) = row_spans(footers([[3], [0], [5]]), selection(4, 2), MIB)
+    assert [(each.relative, each.rows) for each in fragments] == [("0000", (3,)), ("0002", (5,))]
+
+
+@pytest.mark.parametrize("plan", [make_plan, row_spans])
+def test_the_smallest_budget_is_a_mebibyte(plan):
+    plan(footers([[5]]), selection(1), MIB)
+    with pytest.raises(UsageError, match=rf"^the slice budget is {MIB - 1} bytes; it must be at least 1 MiB$"):
+        plan(footers([[5]]), selection(1), MIB - 1)
+
+
+def test_a_single_column_that_just_fits_is_not_streamed():
+    rows = MIB // (8 * (1 + 4))
+    (fits,) = make_plan(footers([[rows]]), selection(1), MIB).slices()
+    assert fits.batch_rows is None
+    (streamed,) = make_plan(footers([[rows + 1]]), selection(1), MIB).slices()
+    assert streamed.batch_rows == rows
+
+
+def test_a_slice_of_a_frame_counts_its_own_rows():
+    part = Slice(7, 0, 3, lead=True, part="frame", first_row=20)
+    assert part.live_rows == 7
+    plan = Plan(selection(3), MIB, (((part,), (replace(part, rows=5),)),))
+    assert (plan.rows, plan.spans, plan.slice_bytes) == (12, 2, 7 * 8 * (3 + 4))
+    assert Plan(selection(3), MIB, ((),)).slice_bytes == 0
+
+
+def test_spans_are_appended_block_by_block():
+    one, other = (make_plan(footers([[rows]]), selection(300), MIB) for rows in (5, 6))
+    both = append_spans(one, other)
+    assert [[span[0].rows for span in block] for block in both.blocks] == [[5, 6], [5, 6]]
+    assert (one.spans, both.spans, both.budget) == (1, 2, MIB)

@@ -1,4 +1,4 @@
-"""Samples of whole row groups, intervals, and samples that grow until they are large enough."""
+"""Runs on samples of rows and of whole row groups, intervals, and samples that grow until they are large enough."""
 
 import json
 
@@ -7,8 +7,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 from oracle import write_lake
 
 from excir_dask import explain
@@ -16,46 +14,8 @@ from excir_dask.cli import excir
 from excir_dask.errors import DataError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.snapshot import LakeFile, take_snapshot
+from excir_dask.lake.snapshot import take_snapshot
 from excir_dask.render.text.explanation import with_intervals
-
-
-def files(row_groups: list[list[int]], folders: int = 1) -> list[LakeFile]:
-    return [
-        LakeFile(f"/l/k={i % folders}/{i}.parquet", f"k={i % folders}/{i}.parquet", 1, 0, tuple(rows), 0, ())
-        for i, rows in enumerate(row_groups)
-    ]
-
-
-lakes = st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=8), min_size=1, max_size=12)
-shares = st.floats(0.01, 1.0)
-
-
-@given(lakes, shares, shares, st.integers(0, 9))
-def test_samples_of_row_groups_are_nested(row_groups, one, other, seed):
-    lake = files(row_groups, 3)
-    small, large = (Sample(f, seed, "row-groups").row_groups(lake) for f in sorted((one, other)))
-    assert all(few <= many for few, many in zip(small, large, strict=True))
-
-
-@given(lakes, shares, st.integers(0, 9))
-def test_a_sample_of_row_groups_has_its_share_of_them_whatever_their_sizes(row_groups, share, seed):
-    lake = files(row_groups, 2)
-    kept = Sample(share, seed, "row-groups").row_groups(lake)
-    everything = sum(1 for file in lake for rows in file.row_groups if rows)
-    assert sum(map(len, kept)) == (max(round(share * everything), 1) if everything else 0)
-
-
-@pytest.mark.parametrize("folders", [1, 4])
-def test_a_sample_of_row_groups_is_spread_over_files_and_folders(folders):
-    lake = files([[100] * 10] * 20, folders)
-    kept = Sample(0.2, 1, "row-groups").row_groups(lake)
-    assert [len(groups) for groups in kept] == [2] * 20 or max(map(len, kept)) <= 3
-    by_folder: dict[str, int] = {}
-    for file, groups in zip(lake, kept, strict=True):
-        folder = file.relative.split("/")[0]
-        by_folder[folder] = by_folder.get(folder, 0) + len(groups)
-    assert max(by_folder.values()) - min(by_folder.values()) <= 1
 
 
 def table(rows: int = 6000, seed: int = 0) -> pd.DataFrame:
@@ -245,23 +205,10 @@ def test_auto_shows_no_row_twice_to_a_model(tmp_path):
     pd.testing.assert_frame_equal(found.features, again.features)
 
 
-def test_rows_of_a_smaller_sample_are_those_above_it_left_out():
-    small, large = Sample(0.2).mask("a", 0, 5000), Sample(0.5).mask("a", 0, 5000)
-    between = Sample(0.5, above=0.2).mask("a", 0, 5000)
-    np.testing.assert_array_equal(between, large & ~small)
-    np.testing.assert_array_equal(Sample(1.0, above=0.2).mask("a", 0, 5000), ~small)
-
-
 def test_a_lake_whose_row_groups_differ_says_so(tmp_path):
     lake = write_lake(tmp_path / "lake", correlated(6000, 60), 60)
     text = str(explain(lake, output="pred", fraction=0.3, sampling="row-groups"))
     assert "row groups differ" in text
-
-
-def test_a_large_row_group_is_drawn_as_often_as_a_small_one():
-    lake = files([[100]] * 19 + [[50_000]])
-    drawn = np.mean([bool(Sample(0.2, seed, "row-groups").row_groups(lake)[-1]) for seed in range(400)])
-    assert 0.14 < drawn < 0.26
 
 
 def rare(rows: int = 20_000) -> pd.DataFrame:
