@@ -1,1 +1,1 @@
-"""Scheduled audits: a window of a lake explained, compared with a baseline, checked, kept."""
+"""Scheduled audits: explain a window of a lake, compare it with a baseline, run checks, and keep the results."""

@@ -1,11 +1,11 @@
-"""What checks find."""
+"""Results of checks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 EVERY = "*"
-"""stands for a name where all features, groups or outputs are meant together"""
+"""in place of a name: all features, groups or outputs together"""
 
 KINDS = ("features", "groups")
 
@@ -16,16 +16,16 @@ class Finding:
 
     check: str
     output: str
-    """"*" where all outputs are meant"""
+    """"*" for all outputs together"""
     kind: str
     """features, groups, outputs, rows or settings"""
     name: str
-    """of the feature, group, output or setting; "*" where all are meant together"""
+    """of the feature, group, output or setting; "*" for all together"""
     metric: str
     value: float | None
     threshold: float | None
     uncertainty: float | None
-    """what noise alone gives: standard error of the difference of both runs, or the noise floor of an order"""
+    """standard error of the difference of both runs; for an order, the agreement that noise alone leaves"""
     severity: str
     """warn or fail"""
     was: float | None
@@ -42,13 +42,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checked:
-    """One check of one output and kind: what was found, and the worst value either way."""
+    """One check of one output and kind: its worst value, and everything beyond its limits."""
 
     check: str
     output: str
     kind: str
     compared: int
-    """names, or 1 where all are compared together"""
+    """number of names; 1 if all are compared together"""
     value: float | None
     """the worst of them"""
     threshold: float | None

@@ -1,4 +1,4 @@
-"""The scores of all runs: one Parquet file a run, never changed, so that any number of audits may write at once."""
+"""The scores of all runs: one Parquet file per run, never changed, so that audits may write at the same time."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ SCHEMA = pa.schema(
     ]
 )
 ABOUT = ("run", "audit", "window", "date", "finished", "status", "baseline", "rows")
-"""columns that say of which run a row is"""
+"""columns that describe the run"""
 SERIES = ["model", "audit"]
-"""columns that say with which others a run can be compared: the audit's has the keys of its window"""
+"""columns of a series, whose runs are comparable; the audit's name holds the keys of its window"""
 _log = logging.getLogger("excir_dask")
 
 
 def rows_of(run: Mapping[str, Any], explanation: Explanation) -> pd.DataFrame:
-    """What the history keeps of a run: a row per output and feature or group."""
+    """The rows of a run: one per output and feature or group."""
     import pandas as pd
 
     tables = [
@@ -76,24 +76,24 @@ def append(store: Store, run: Mapping[str, Any], explanation: Explanation) -> No
     table = pa.Table.from_pandas(rows_of(run, explanation), schema=SCHEMA, preserve_index=False)
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
-    # the file's name is its own, so that two audits cannot write the same one
+    # a unique name, so that two audits never write the same file
     name = f"{run['run']}-{uuid.uuid4().hex[:12]}.parquet"
     store.put(buffer.getvalue(), *_place(str(run["model"])), name)
 
 
-def mend(store: Store, model: str, audit: str) -> None:
-    """Add the runs of an audit that are here as folders and lack a file, because a process was killed in between."""
+def repair(store: Store, model: str, audit: str) -> None:
+    """Add runs of an audit that have a folder but no file here, because a process was killed in between."""
     known = {info.base_name.rpartition("-")[0] for info in _files(store, model, audit)}
-    for run in [info.base_name for info in store.inside(RUNS)]:
-        if run.startswith(f"{audit}-") and run not in known and store.has(run):
+    for run in [info.base_name for info in store.entries(RUNS)]:
+        if run.startswith(f"{audit}-") and run not in known and store.has_run(run):
             about = json.loads(store.get(RUNS, run, MANIFEST) or b"{}").get("audit", {})
             if (about.get("audit"), about.get("model")) == (audit, model):
-                _log.warning("%s was not in the history, and is now", run)
+                _log.warning("%s was missing from the history and has been added", run)
                 append(store, about, store.load(run))
 
 
 def read(store: Store, model: str | None = None, columns: list[str] | None = None) -> pd.DataFrame:
-    """All runs, or those of one model, by date and time; a file that cannot be read is left out with a warning."""
+    """All runs, or those of one model, by day; files that cannot be read are skipped with a warning."""
     import pandas as pd
 
     wanted = SCHEMA.names if columns is None else columns
@@ -117,13 +117,13 @@ def previous(store: Store, audit: str, model: str, date: str | None) -> str | No
     """The last run of the same audit and model, or the last one of a day before ``date``."""
     for table in _newest(store, model, audit, ["run", "audit", "date", "finished"]):
         run = str(table["run"].iloc[0])
-        if (date is None or days_of(table).iloc[0] < date) and store.has(run):
+        if (date is None or days_of(table).iloc[0] < date) and store.has_run(run):
             return run
     return None
 
 
 def recent(store: Store, model: str, audit: str, date: str | None, most: int) -> pd.DataFrame | None:
-    """The last runs of an audit up to a date, all their rows, the oldest first; None where there is none."""
+    """All rows of the last runs of an audit up to a date, the oldest run first; None if there is no run."""
     import pandas as pd
 
     found: list[pd.DataFrame] = []
@@ -141,7 +141,7 @@ def days_of(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def latest(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a window that was audited more than once, the last run."""
+    """Only the last run of each window that was audited more than once."""
     table = table.assign(place=table["window"].fillna(table["run"]))
     by = [name for name in ("model", "audit", "place", "output", "kind", "name") if name in table]
     found = table.sort_values("finished", kind="stable").drop_duplicates(by, keep="last").drop(columns="place")
@@ -152,9 +152,9 @@ def trend(
     store: Store, name: str, audit: str | None = None, model: str | None = None, output: str | None = None,
     kind: str | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Scores of one feature or group, a row per run, one series after the other.
+    """Scores of one feature or group: a row per run, series by series.
 
-    Of a window that was audited twice the later run counts.
+    Of a window that was audited twice, the later run counts.
     """
     table = of_audit(read(store, model), audit)
     wanted = {"name": name, "output": output, "kind": kind}
@@ -165,14 +165,14 @@ def trend(
 
 
 def of_audit(table: pd.DataFrame, audit: str | None) -> pd.DataFrame:
-    """Rows of an audit: of one series, or of all series of a configured name, ``credit`` of ``credit,region=eu``."""
+    """Rows of one series, or of all series of an audit: ``credit`` includes ``credit,region=eu``."""
     if audit is None:
         return table
     return table[(table["audit"] == audit) | table["audit"].str.startswith(f"{audit},")].reset_index(drop=True)
 
 
 def newest(table: pd.DataFrame, last: int | None, since: date | None) -> pd.DataFrame:
-    """Of each series the runs since a day (of the window, or on which they ended), and of these the last ones."""
+    """The runs of each series since a day, and of these the last ``last``."""
     if since is not None:
         table = table[days_of(table) >= since.isoformat()]
     if last is not None:
@@ -181,14 +181,14 @@ def newest(table: pd.DataFrame, last: int | None, since: date | None) -> pd.Data
     return table.reset_index(drop=True)
 
 
-def lacking(store: Store, asked: Mapping[str, str | None], since: str | None) -> str:
-    """Why a question has no answer: the first of its parts (audit, model, output, features or groups) that is not here.
+def why_empty(store: Store, asked: Mapping[str, str | None], since: str | None) -> str:
+    """Why a query finds nothing: its first part (audit, model, output, features or groups) that matches no run.
 
-    ``since`` is given where there are such runs, and all of them are older.
+    ``since`` is given if there are such runs, and all of them are older.
     """
     table = read(store, None, ["audit", "kind", "name", "output", "date", "finished"])
     if len(table) == 0:
-        return f"{store.name} has no runs; name the folder that is called results in an audit"
+        return f"{store.name} has no runs; give the folder that audits name as results"
     for word, value in asked.items():
         if value is None:
             continue
@@ -200,13 +200,13 @@ def lacking(store: Store, asked: Mapping[str, str | None], since: str | None) ->
         if len(table) == 0:
             several = word if word in KINDS else f"{word}s"
             close = nearest(value, there) if word in KINDS else ""
-            hint = close or (f": {listed(there)}" if there else ", of which there are none")
+            hint = close or (f": {listed(there)}" if there else ": there are none")
             return f"{store.name} has no '{value}' among its {several}{hint}"
-    return f"{store.name} has no such runs since {since}; the last one is of {days_of(table).max()}"
+    return f"{store.name} has no such runs since {since}; the last one is from {days_of(table).max()}"
 
 
 def _by_day(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of the days that they count for, and of a day the run that ended first."""
+    """Rows ordered by the day that they count for, then by the time the run ended."""
     found = table.assign(day=days_of(table)).sort_values(["day", "finished"], kind="stable", ignore_index=True)
     return found.drop(columns="day")
 
@@ -216,17 +216,17 @@ def _place(model: str) -> tuple[str, str]:
 
 
 def _files(store: Store, model: str | None, audit: str = "") -> list[fs.FileInfo]:
-    """Files of the history; ``audit`` is how their names begin."""
+    """Files of the history, of one audit if given."""
     parts = (FOLDER,) if model is None else _place(model)
     return [
         info
-        for info in store.inside(*parts, recursive=True)
+        for info in store.entries(*parts, recursive=True)
         if info.base_name.endswith(".parquet") and info.base_name.startswith(f"{audit}-" if audit else "")
     ]
 
 
 def _newest(store: Store, model: str, audit: str, columns: list[str]) -> Iterator[pd.DataFrame]:
-    """Runs of an audit, a table each, the newest first: who needs few of them does not read the others."""
+    """Runs of an audit, one table each, the newest first; files are read as they are asked for."""
     for info in sorted(_files(store, model, audit), key=lambda info: _stamp(info.base_name, audit), reverse=True):
         table = _read(store, info, columns)
         if table is not None and len(table) and table["audit"].iloc[0] == audit:
@@ -248,7 +248,7 @@ def _read(store: Store, info: fs.FileInfo, columns: list[str]) -> pd.DataFrame |
     try:
         table = pq.read_table(info.path, filesystem=store.filesystem, columns=columns, partitioning=None)
     except (pa.ArrowException, OSError) as error:
-        _log.warning("%s is left out of the history: %s", info.path, error)
+        _log.warning("%s cannot be read and is left out of the history: %s", info.path, error)
         return None
     frame: pd.DataFrame = table.to_pandas()
     return frame

@@ -1,4 +1,4 @@
-"""Tell others of a run. A hook that fails is reported and never more than that: the result is safe by then."""
+"""Notify others of a run. A hook that fails is only reported: the results are saved by then."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from urllib.parse import unquote, urlsplit
 from excir_dask.audit.config import Hooks
 
 _TAIL = 500
-"""characters of a command's errors that are kept"""
+"""last characters of a command's standard error that are kept"""
 
 
 class HookError(Exception):
-    """A hook failed; the text says all that may be said of it."""
+    """A hook failed; the message holds no secrets."""
 
 
 def call_hooks(hooks: Hooks, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Call the hooks that want this status; what became of each: ``hook ok seconds detail``."""
+    """Call the hooks for this status, and return ``hook ok seconds detail`` of each."""
     if payload["status"] not in hooks.when:
         return []
     data = json.dumps(payload, allow_nan=False).encode()
@@ -44,13 +44,13 @@ def _called(name: str, call: Callable[[], str]) -> dict[str, Any]:
         detail, ok = call(), True
     except HookError as error:
         detail, ok = str(error), False
-    except Exception as error:  # whatever it is, the result must not be lost for it
+    except Exception as error:  # no error of a hook may lose the result
         detail, ok = f"{type(error).__name__}: {error}", False
     return {"hook": name, "ok": ok, "seconds": round(time.perf_counter() - began, 3), "detail": detail}
 
 
 def _command(hooks: Hooks, data: bytes) -> str:
-    # a session of its own, so that what the command started ends with it when time is up
+    # its own session, so that processes which the command started are killed with it on a timeout
     process = subprocess.Popen(
         hooks.command,
         stdin=subprocess.PIPE,
@@ -62,11 +62,11 @@ def _command(hooks: Hooks, data: bytes) -> str:
         _, errors = process.communicate(data, timeout=hooks.timeout)
     except subprocess.TimeoutExpired:
         _end(process)
-        raise HookError(f"{hooks.command[0]} took more than {hooks.timeout:g} s") from None
+        raise HookError(f"{hooks.command[0]} timed out after {hooks.timeout:g} s") from None
     if process.returncode != 0:
         said = errors.decode(errors="replace").strip()[-_TAIL:]
-        raise HookError(f"{hooks.command[0]} ended with {process.returncode}{': ' if said else ''}{said}")
-    return "ended with 0"
+        raise HookError(f"{hooks.command[0]} exited with {process.returncode}{': ' if said else ''}{said}")
+    return "exited with 0"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -80,7 +80,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _webhook(hooks: Hooks, data: bytes) -> str:
-    """Post the JSON. An address may hold a password or a token, so no text of an error is passed on: they quote it."""
+    """Post the JSON. An address may hold a password or token, and error messages quote it, so none is passed on."""
     answers: list[str | HookError] = []
 
     def post() -> None:
@@ -91,7 +91,7 @@ def _webhook(hooks: Hooks, data: bytes) -> str:
         except Exception as error:
             answers.append(HookError(_kind(error)))
 
-    # a thread, because the timeout of a socket begins again with every byte that comes
+    # a thread, because the timeout of a socket starts again with every byte
     thread = threading.Thread(target=post, daemon=True)
     thread.start()
     thread.join(hooks.timeout)
@@ -103,7 +103,7 @@ def _webhook(hooks: Hooks, data: bytes) -> str:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the POST would become a GET without the JSON."""
+    """Follows no redirects: the POST would become a GET without the JSON."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -112,7 +112,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 def _posted(hooks: Hooks, data: bytes) -> str:
     address = os.path.expandvars(hooks.webhook).strip()
     if not address.startswith(("http://", "https://")):
-        raise HookError("the address is no http:// or https:// one; its environment variable may be not set")
+        raise HookError("the address is not http:// or https://; its environment variable may not be set")
     parts = urlsplit(address)
     headers = {"Content-Type": "application/json"}
     user, at, host = parts.netloc.rpartition("@")
@@ -124,17 +124,17 @@ def _posted(hooks: Hooks, data: bytes) -> str:
         with urllib.request.build_opener(_Stay).open(request, timeout=hooks.timeout) as answer:
             return f"answered {_status(answer.status)}"
     except urllib.error.HTTPError as error:
-        moved = "; redirects are not followed, give the address it leads to" if 300 <= error.code < 400 else ""
+        moved = "; redirects are not followed, give the final address" if 300 <= error.code < 400 else ""
         raise HookError(f"answered {_status(error.code)}{moved}") from None
 
 
 def _status(code: int) -> str:
-    """A status with the standard's words for it; a server's own may repeat the address."""
+    """A status with its standard phrase; that of the server may repeat the address."""
     return f"{code} {HTTPStatus(code).phrase}" if code in list(HTTPStatus) else str(code)
 
 
 def _kind(error: Exception) -> str:
-    """What kind of error it is, with the system's words for it where there are some."""
+    """The type of an error, with the system's message if it has one."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     known = isinstance(reason, OSError) and type(reason).__module__ == "builtins" and reason.errno
     return type(reason).__name__ + (f": {os.strerror(known)}" if known else "")

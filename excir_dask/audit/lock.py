@@ -1,4 +1,4 @@
-"""Keeps two runs of the same audit apart, on any filesystem: whoever sees another live claim steps back."""
+"""A lock per audit on any filesystem: a run that sees the live claim of another steps back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from excir_dask.errors import ExcirError
 
 FOLDER = "locks"
 HEARTBEAT = 30.0
-"""seconds between two signs of life"""
+"""seconds between heartbeats"""
 STALE = 3 * HEARTBEAT
-"""seconds without one after which a claim is void; schedulers have to try for longer (jobs/submit)"""
+"""seconds without a heartbeat after which a claim is void; schedulers must retry for longer (jobs/submit)"""
 _TRIES = 3
 
 
 class LockedError(ExcirError):
-    """The same audit is running."""
+    """Another run of the same audit is going on."""
 
     exit_code = 75
 
@@ -34,8 +34,8 @@ class LockedError(ExcirError):
 def locked(store: Store, audit: str) -> Iterator[None]:
     """Hold the lock of an audit.
 
-    Every run writes a claim of its own and only then looks for others, so of two at least one sees the other: both
-    can step back, but both can never go on. This needs no exclusive creation, which object stores lack.
+    Every run first writes its own claim and then looks for others, so of two at least one sees the other: both may
+    step back, but never both go on. This needs no exclusive creation of files, which object stores lack.
     """
     for attempt in range(_TRIES):
         with _claimed(store, audit) as (claim, since):
@@ -45,30 +45,30 @@ def locked(store: Store, audit: str) -> Iterator[None]:
                     yield
                 return
         if attempt + 1 < _TRIES:
-            time.sleep(random.uniform(0.05, 0.5))  # two that stepped back together do not meet again
+            time.sleep(random.uniform(0.05, 0.5))  # so that two that stepped back together do not meet again
     who = f", as process {other['pid']} on {other['host']} since {other['since']}" if other else ""
     raise LockedError(
-        f"audit '{audit}' is running already{who}; try again when it is done (a claim without a sign of life for "
+        f"audit '{audit}' is already running{who}; try again when it is done (a claim without a heartbeat for "
         f"{STALE:.0f} s is void)"
     )
 
 
 @contextmanager
 def _claimed(store: Store, audit: str) -> Iterator[tuple[str, str]]:
-    """A claim of this process, and since when; it is gone afterwards, also after Ctrl-C and SIGTERM."""
+    """The claim of this process and its start; removed afterwards, also after Ctrl-C and SIGTERM."""
     claim = f"{uuid.uuid4().hex}.json"
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
         _write(store, audit, claim, since)
         yield claim, since
     finally:
-        with suppress(OSError):  # a claim that stays is void soon, and a result must not be lost for it
+        with suppress(OSError):  # a claim that stays is void soon; the result must not be lost
             store.delete(FOLDER, audit, claim)
 
 
 @contextmanager
 def _beating(store: Store, audit: str, claim: str, since: str) -> Iterator[None]:
-    """Signs of life for as long as it takes."""
+    """Heartbeats for as long as the run takes."""
     over = threading.Event()
     beat = threading.Thread(target=_beat, args=(store, audit, claim, since, over), daemon=True)
     beat.start()
@@ -91,9 +91,9 @@ def _beat(store: Store, audit: str, claim: str, since: str, over: threading.Even
 
 
 def _other(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
-    """Another claim that is alive, empty where it does not say whose it is; void ones are removed."""
-    claims = {info.base_name: info for info in store.inside(FOLDER, audit)}
-    # ages by the filesystem's own clock, because this machine's may be another
+    """Another live claim, empty if it cannot be read; void claims are removed."""
+    claims = {info.base_name: info for info in store.entries(FOLDER, audit)}
+    # ages by the clock of the filesystem, which may differ from that of this machine
     mine = claims[claim].mtime if claim in claims else None
     for name, info in claims.items():
         if name == claim:
@@ -111,7 +111,7 @@ def _other(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
 
 
 def _read(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
-    """What a claim says: None if it is gone, nothing if it cannot be read, and then its age alone counts."""
+    """The content of a claim: None if it is gone, empty if it cannot be read; then only its age counts."""
     try:
         data = store.get(FOLDER, audit, claim)
         found = None if data is None else json.loads(data)
@@ -123,7 +123,7 @@ def _read(store: Store, audit: str, claim: str) -> dict[str, Any] | None:
 
 
 def _dead(other: dict[str, Any]) -> bool:
-    """A process of this machine that is no more."""
+    """Whether the claim is of a process of this machine that no longer runs."""
     if other.get("host") != socket.gethostname() or os.name != "posix":
         return False
     try:

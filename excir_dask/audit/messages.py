@@ -1,4 +1,4 @@
-"""What an audit says: a sentence for each finding, and notes."""
+"""Sentences of an audit: the description of each finding, and notes."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def gone_name(kind: str, name: str) -> str:
 
 
 def constant(kind: str, name: str, first: bool) -> str:
-    """A constant output is the reason of whatever else is found, and a feature of the top is worth saying so."""
+    """``first``: the feature is in the baseline's top."""
     if kind == "outputs":
-        return f"output '{name}' does not vary any more, so that its scores say nothing: all are 0.5"
-    of_top = ", of the baseline's top," if first else ""
-    return f"feature '{name}'{of_top} does not vary any more; in the baseline it does"
+        return f"output '{name}' no longer varies, so its scores mean nothing: all are 0.5"
+    of_top = " of the baseline's top" if first else ""
+    return f"feature '{name}'{of_top} no longer varies; in the baseline it does"
 
 
 def setting(name: str, was: Any, now: Any) -> str:
@@ -79,32 +79,32 @@ def setting(name: str, was: Any, now: Any) -> str:
 
 
 def members(group: str, was: Sequence[str], now: Sequence[str]) -> str:
-    """Which members a group lost and gained."""
+    """The members that a group lost and gained."""
     gone, new = (
         ", ".join(name for name in one if name not in other) or "none" for one, other in ((was, now), (now, was))
     )
-    return f"group '{group}' has other members (gone: {gone}; new: {new}), so that it is not compared"
+    return f"group '{group}' has other members (gone: {gone}; new: {new}), so it is not compared"
 
 
 def series(was: str, now: str) -> str:
     return (
-        f"the baseline is of {was or 'a window without keys'}, this window of {now or 'one without keys'}; "
-        "a baseline for each: name it with the keys, such as  prod-{{ region }}"
+        f"the baseline is of {was or 'a window without keys'}, this run of {now or 'a window without keys'}; give each "
+        "its own baseline, with the keys in its name, such as  prod-{{ region }}"
     )
 
 
 def without_members(missing: Mapping[str, Sequence[str]]) -> list[str]:
-    """Notes on groups whose members the window has not."""
+    """Notes on groups with missing members."""
     return [
-        f"group '{group}' is scored without {', '.join(names)}: no such feature" for group, names in missing.items()
+        f"group '{group}' is scored without missing members: {', '.join(names)}" for group, names in missing.items()
     ]
 
 
 def few_row_groups(row_groups: Mapping[str, int]) -> str:
-    """Said where likeness of rows cannot be seen, or not well.
+    """A note that dependence between rows cannot be seen, or not well.
 
     >>> few_row_groups({"the window": 1})
-    'errors assume independent rows: the window has only 1 row group, too few to tell whether rows of one are alike'
+    'standard errors assume independent rows: the window has only 1 row group, too few to see whether rows are alike'
     """
     have = " and ".join(f"{name} has only {count} row group{'s'[: count != 1]}" for name, count in row_groups.items())
-    return f"errors assume independent rows: {have}, too few to tell whether rows of one are alike"
+    return f"standard errors assume independent rows: {have}, too few to see whether rows are alike"

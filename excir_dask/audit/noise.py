@@ -1,4 +1,4 @@
-"""How far orders of the same features differ by sampling noise alone, by simulation from scores and errors."""
+"""How far noise alone changes the order of features: simulated from scores and their errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DRAWS = 400
 """simulated pairs of runs"""
 
 CLEAR = 3.0
-"""errors from 0.5 up to which a feature counts as noise: its place in the order then says nothing"""
+"""standard errors from 0.5 below which a feature counts as noise, and its rank means nothing"""
 
 _NORMAL = 200.0
-"""degrees of freedom from which on Student's t is the normal distribution, which is drawn five times as fast"""
+"""degrees of freedom above which the normal distribution stands for Student's t; it is five times as fast to draw"""
 
 
 Measure = Callable[[Floats, Floats, int, str], float]
@@ -52,12 +52,12 @@ def noise_floor(
     level: float,
     value: Callable[[Floats, Floats], float],
 ) -> float:
-    """The value that two runs of the same truth stay above, but for a share ``level`` of them.
+    """The agreement that two runs of the same true scores exceed, except for a share ``level`` of such pairs.
 
-    Errors are drawn from Student's t with their degrees of freedom. What is rarer than one of the simulated pairs is
-    as much farther from their median than the least of them as it would be in a normal distribution.
+    Errors are drawn from Student's t with their degrees of freedom. Levels rarer than one of the simulated pairs are
+    extrapolated as in a normal distribution.
 
-    The truth is taken to be the mean of both runs, weighted by their errors, and 0.5 where that is not clear of it.
+    The true scores are taken to be the means of both runs, weighted by their errors, or 0.5 if not clear of it.
     """
     from scipy.special import ndtri
 
@@ -83,7 +83,7 @@ def _drawn(rng: np.random.Generator, degrees: Floats) -> Floats:
 
 
 def _places(primary: Floats) -> NDArray[np.int64]:
-    """Ranks from 1, the highest first; equals stay in their order."""
+    """Ranks from 1, the highest first; ties keep their order."""
     order = np.argsort(-np.round(primary, measures.DIGITS), kind="stable")
     found = np.empty(primary.size, dtype=np.int64)
     found[order] = np.arange(1, primary.size + 1)

@@ -21,7 +21,7 @@ from excir_dask.audit.check_limits import to_manifest
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.comparison import Comparison, all_pairs, members
 from excir_dask.audit.config import Config
-from excir_dask.audit.files import JUNIT, junit, ordered, violations
+from excir_dask.audit.exports import JUNIT, junit, ordered, violations
 from excir_dask.audit.findings import Checked
 from excir_dask.audit.hooks import call_hooks
 from excir_dask.audit.lock import LockedError, locked
@@ -29,7 +29,7 @@ from excir_dask.audit.score_errors import FEW_ROW_GROUPS
 from excir_dask.audit.store import RUNS, Store, open_store
 from excir_dask.audit.trends import RUNS as PAST
 from excir_dask.audit.trends import trends
-from excir_dask.audit.window import below, check_there, fill, values
+from excir_dask.audit.window import check_exists, fill, join_path, values
 from excir_dask.errors import ExcirError, UsageError, exit_code_of
 from excir_dask.explain import explain_with
 from excir_dask.results.audit import AuditResult
@@ -81,7 +81,7 @@ def target_of(config: Config, day: date | None, keys: Mapping[str, str]) -> Targ
         return Target(config.lake, None, None if day is None else day.isoformat(), config.name, config.baseline)
     window = config.window.fill(day, keys)
     series = ",".join([config.name, *(f"{name}={keys[name]}" for name in sorted(keys))])
-    lake = below(config.lake, window)
+    lake = join_path(config.lake, window)
     baseline = None if config.baseline is None else _slug(fill(config.baseline, values(day, keys)))
     return Target(lake, window, day.isoformat() if day and config.window.dated else None, _slug(series), baseline)
 
@@ -120,8 +120,8 @@ def audit(
     try:
         store.check_writable()
         with locked(store, target.series):
-            store.sweep()
-            history.mend(store, config.model_name, target.series)
+            store.remove_leftovers()
+            history.repair(store, config.model_name, target.series)
             against = _against(config, store, target) if baseline else None
             where = {"scheduler": scheduler, "cluster": cluster, "progress": progress}
             run, checked = _made(config, target, store, against, where)
@@ -166,9 +166,9 @@ def _made(
     with tempfile.TemporaryDirectory(prefix="excir-audit-") as made:
         folder = Path(made, "run")
         result.save(folder, {JUNIT: junit(result.about, checked)})
-        store.keep(folder, run["run"])
+        store.add_run(folder, run["run"])
     history.append(store, run, now)
-    return {**run, "folder": below(store.name, RUNS, run["run"])}, checked
+    return {**run, "folder": join_path(store.name, RUNS, run["run"])}, checked
 
 
 def judge(
@@ -223,7 +223,7 @@ def check_window(config: Config, target: Target) -> None:
     """Refuse a window that the lake has not; that the lake cannot be reached is for its reader to say."""
     if target.window is not None:
         with suppress(OSError):
-            check_there(config.lake, target.window, config.options.storage_options)
+            check_exists(config.lake, target.window, config.options.storage_options)
 
 
 def _terms(config: Config, was: Explanation | None) -> dict[str, Any]:

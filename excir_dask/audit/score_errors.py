@@ -1,4 +1,4 @@
-"""Two explanations side by side, with the errors that decide whether a difference counts."""
+"""Standard errors of the scores of a run, and how far a difference must exceed them to count."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FEW_ROW_GROUPS = 8
-"""below which their spread shows likeness of rows only where it is strong"""
+"""with fewer row groups, their spread shows dependence between rows only if it is strong"""
 
 _HARDLY = 0.01
-"""probability of so many features whose row groups differ, below which rows of the window count as alike"""
+"""rows count as alike if so many features whose row groups differ have a smaller probability than this"""
 
 _SURE = 1e9
-"""degrees of freedom of a difference that has no error"""
+"""degrees of freedom of a difference without error"""
 
 
 def scores_of(explanation: Explanation, output: str, kind: str) -> pd.DataFrame:
@@ -46,9 +46,9 @@ def scores_of(explanation: Explanation, output: str, kind: str) -> pd.DataFrame:
 def feature_errors(table: pd.DataFrame, row_groups: int) -> tuple[Floats, Floats]:
     """Standard errors of a window's scores for one output, and their degrees of freedom.
 
-    A column that does not vary has no error: that is a fact of the window. Errors by the spread between row groups are
-    known as well as a spread of so many can be. Where more features have them than chance gives, rows of the window
-    are alike, and a feature whose row groups agree by luck has the error that the others suggest.
+    A constant column has no error: that is a fact of the window. Errors from the spread between row groups have the
+    degrees of freedom of that many groups. If more features have such errors than chance gives, rows are alike, and a
+    feature whose row groups agree by luck gets the error that the others suggest.
     """
     n_eff, rows, stderr = (table[name].to_numpy(dtype=np.float64) for name in ("n_eff", "stderr_rows", "stderr"))
     by_groups = (table["stderr_by"] == "row groups").to_numpy() & (rows > 0)
@@ -61,9 +61,9 @@ def feature_errors(table: pd.DataFrame, row_groups: int) -> tuple[Floats, Floats
 
 
 def alike(by_groups: int, features: int, row_groups: int) -> bool:
-    """Whether rows are alike, when the spread between row groups decides the errors of so many features.
+    """Whether rows are alike, given the number of features whose errors come from the spread between row groups.
 
-    Few row groups show it for few features only, so one is enough; else it must be more than chance gives.
+    With few row groups it shows for few features only, so one is enough; else it must be more than chance gives.
 
     >>> alike(1, 20, 50), alike(3, 20, 50), alike(1, 20, 4)
     (False, True, True)
@@ -76,8 +76,8 @@ def alike(by_groups: int, features: int, row_groups: int) -> bool:
 def group_errors(features: pd.DataFrame, groups: pd.DataFrame, row_groups: int) -> tuple[Floats, Floats]:
     """Upper limits of the groups' standard errors, and the degrees of freedom of the members with the fewest.
 
-    A group's CIR is the mean of its members', weighted by their denominators. How errors of members go together is not
-    known, so they are added as if they all went the same way; the weights' own errors are at most 1 / sqrt(n_eff).
+    A group's CIR is the mean of its members', weighted by their denominators. The correlation of their errors is
+    unknown, so they are added as if it were 1; the relative errors of the weights are at most 1 / sqrt(n_eff).
     """
     places = {name: place for place, name in enumerate(features["feature"])}
     errors, degrees = feature_errors(features, row_groups)
@@ -100,7 +100,7 @@ def group_errors(features: pd.DataFrame, groups: pd.DataFrame, row_groups: int) 
 
 
 def difference_degrees(error: Any, degrees: Any, other_error: Any, other_degrees: Any) -> Floats:
-    """Degrees of freedom of a difference, by Welch and Satterthwaite: a side without an error takes none away.
+    """Degrees of freedom of a difference (Welch-Satterthwaite); a side without error takes none away.
 
     >>> difference_degrees(np.array([0.1, 0.1]), 10.0, np.array([0.1, 0.0]), np.array([10.0, 1.0]))
     array([20., 10.])
@@ -113,17 +113,17 @@ def difference_degrees(error: Any, degrees: Any, other_error: Any, other_degrees
 
 
 def reach(n_eff: Any, false_alarm: float, comparisons: Any) -> Floats:
-    """Errors that a difference must exceed, so that noise does it in any of the comparisons with this probability.
+    """How many errors a difference must exceed, so that noise does so in any comparison with this probability.
 
     >>> reach(np.array([1e6, 30.0]), 0.01, 1).round(2)
     array([2.58, 2.76])
     """
-    # never below four degrees, where one limit would be so wide that nothing is ever found
+    # at least four degrees of freedom: with fewer the limit would be so wide that nothing is ever found
     return t_limit(np.maximum(np.asarray(n_eff, dtype=np.float64) - 1.0, 4.0), false_alarm, comparisons)
 
 
 def t_limit(degrees: Any, false_alarm: float, comparisons: Any) -> Floats:
-    """The same by degrees of freedom: Student's t, because the error itself is uncertain.
+    """The same by degrees of freedom: a quantile of Student's t, because the error itself is uncertain.
 
     >>> t_limit(np.array([1e6, 7.0]), 0.001, 10).round(2)
     array([3.89, 7.88])

@@ -1,4 +1,4 @@
-"""How scores go from run to run: slowly and steadily, in one jump, or not at all, as far as noise lets one tell."""
+"""Whether scores move from run to run beyond noise: steadily, or in one jump."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ONE = ["output", "kind", "name"]
-"""what makes a row of the history the score of one thing"""
+"""columns of the history that identify a score"""
 LEAST_RUNS = 5
-"""below which nobody can tell a trend from chance"""
+"""with fewer runs a trend cannot be told from chance"""
 LEAST_ERROR = 1e-9
 
 
@@ -25,9 +25,9 @@ def slopes(history: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
     """A row per output and feature or group: ``runs first last slope slope_error steady jumped``.
 
     ``slope`` is the change of CIR from run to run, by weighted least squares. Its error is scaled up where runs
-    scatter more about the line than their own errors say. What is beyond noise (any of them with the probability
-    ``false_alarm``) is ``steady`` where the line fits better than any single step, else ``jumped`` names the run from
-    which on the score is another.
+    scatter more about the line than their own errors say. A change beyond noise (noise alone causes any with the
+    probability ``false_alarm``) is ``steady`` if the line fits better than any single step; else ``jumped`` names the
+    run at which the score changed.
     """
     order = history.drop_duplicates("run")["run"].tolist()
     cir = history.pivot_table(index=ONE, columns="run", values="cir", sort=False)[order]
@@ -68,12 +68,12 @@ def slopes(history: pd.DataFrame, false_alarm: float) -> pd.DataFrame:
 
 
 def _reach(scatter: Floats, runs: NDArray[np.int64], false_alarm: float, comparisons: int) -> Floats:
-    """Errors that count; those that come from the scatter of few runs are uncertain themselves."""
+    """How many errors count; errors from the scatter of few runs are uncertain themselves."""
     return reach(np.where(scatter > 1.0, runs - 1.0, 1e9), false_alarm, comparisons)
 
 
 def _steps(weight: Floats, y: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """What the best single step takes off each row's sum of squares, and where it is; ``y`` has the mean 0."""
+    """The part of each row's sum of squares that the best single step explains, and where it is; ``y`` has mean 0."""
     left = np.cumsum(weight, axis=1)[:, :-1]
     moment = np.cumsum(weight * y, axis=1)[:, :-1]
     right = weight.sum(axis=1, keepdims=True) - left

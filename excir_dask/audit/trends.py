@@ -1,4 +1,4 @@
-"""The trends that a run's report shows: what the checks name, what moves steadily, then what changed most."""
+"""Which trends a report shows: names beyond limits, steady ones, then those that changed most."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
 RUNS = 60
-"""of the past that are looked at"""
+"""past runs that are looked at"""
 SHOWN = 12
-"""features and groups"""
+"""most features and groups"""
 NAMED = 8
-"""of them that checks name, where others move steadily"""
+"""most of them that are beyond limits, if others move steadily"""
 AT_LEAST = 2
-"""of them, also where nothing happened"""
+"""of them, even if nothing happened"""
 
 
 def trends(
@@ -41,9 +41,9 @@ def trends(
         This run, which is not in the history yet.
     now : Explanation
     named : output, kind and name
-        What the checks found, the worst first.
+        Names beyond limits, the worst first.
     false_alarm : float
-        Probability that noise makes any of the names look as if it moved steadily.
+        Probability that noise alone is called a trend, for any of the names.
     """
     import pandas as pd
 
@@ -56,17 +56,17 @@ def trends(
 
 
 def _chosen(found: pd.DataFrame, named: Iterable[tuple[str, str, str]], here: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``found`` in the order in which a reader wants them."""
+    """Rows of ``found``, the most interesting first."""
     present = set(map(tuple, here[ONE].to_numpy().tolist()))
     places = {tuple(one): place for place, one in enumerate(found[ONE].to_numpy().tolist()) if tuple(one) in present}
     wrong = [places[one] for one in dict.fromkeys(named) if one in places]
     beyond = (found["slope"].abs() / found["slope_error"]).where(found["steady"], -1.0)
     steady = [place for place in beyond.sort_values(ascending=False, kind="stable").index if found["steady"][place]]
-    # groups before features: a group that fades is more than any of its members
+    # groups before features: a group that fades matters more than any of its members
     steady.sort(key=lambda place: KINDS[::-1].index(found["kind"][place]))
     moved = (found["last"] - found["first"]).abs().sort_values(ascending=False, kind="stable").index.tolist()
     known = set(places.values())
-    # however much is wrong, there is room for what moves slowly
+    # however much is beyond limits, leave room for slow trends
     order = list(dict.fromkeys([*wrong[:NAMED], *(place for place in steady if place in known), *wrong]))
     order += [place for place in moved if place in known and place not in order][: max(AT_LEAST - len(order), 0)]
     return found.loc[order[:SHOWN]]

@@ -1,4 +1,4 @@
-"""Which part of a lake an audit reads: a template over partition keys, filled in for a date."""
+"""The part of a lake that an audit reads: a template over partition keys, filled in for a date."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _DATE = ("date", "year", "month", "day")
 
 MOST_DAYS = 3660
-"""of a backfill: a wrong year would otherwise start an audit of a lifetime"""
+"""most days of a backfill: a mistyped year must not start thousands of audits"""
 
 
-class NotThereError(LakeError):
-    """The lake has not this window, perhaps not yet."""
+class WindowMissingError(LakeError):
+    """The lake does not have this window, perhaps not yet."""
 
     exit_code = 75
 
 
 @dataclass(frozen=True)
 class Window:
-    """A template such as ``date={{ date }}``; fields are date, year, month, day and keys that the user gives."""
+    """A template such as ``date={{ date }}``; its fields are date, year, month, day and keys of the user."""
 
     template: str
 
@@ -52,8 +52,8 @@ class Window:
         for key in keys:
             if key in _DATE or key not in self.fields:
                 raise UsageError(
-                    f"--key {key} has no place in the window '{self.template}'{nearest(key, self.fields)}; "
-                    "dates are given by --date"
+                    f"--key {key} is not a field of the window '{self.template}'{nearest(key, self.fields)}; "
+                    "give dates with --date"
                 )
         for field in self.fields:
             if field not in known:
@@ -62,12 +62,12 @@ class Window:
                 )
             value = known[field]
             if not value or value in (".", "..") or "/" in value:
-                raise UsageError(f"{field} is '{value}'; it is one part of a path, without '/'")
+                raise UsageError(f"{field} is '{value}'; give a single part of a path, without '/'")
         return fill(self.template, known)
 
 
 def values(day: date | None, keys: Mapping[str, str]) -> dict[str, str]:
-    """What fields of a template stand for."""
+    """The values of a template's fields."""
     found = dict(keys)
     if day is not None:
         found |= {"date": day.isoformat(), "year": f"{day:%Y}", "month": f"{day:%m}", "day": f"{day:%d}"}
@@ -75,7 +75,7 @@ def values(day: date | None, keys: Mapping[str, str]) -> dict[str, str]:
 
 
 def fill(template: str, known: Mapping[str, str]) -> str:
-    """A template with its fields filled in, all of which are known.
+    """A template with its fields filled in.
 
     >>> fill("prod-{{ region }}", {"region": "eu"})
     'prod-eu'
@@ -83,25 +83,25 @@ def fill(template: str, known: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda match: known[match.group(1)], template)
 
 
-def check_there(lake: str, window: str, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Say which windows a lake has, if it has not the one that is asked for."""
-    filesystem, path = filesystem_of(below(lake, window), storage_options)
+def check_exists(lake: str, window: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Refuse a window that the lake does not have, and name the last one that it has."""
+    filesystem, path = filesystem_of(join_path(lake, window), storage_options)
     if any(mark in window for mark in "*?[") or filesystem.get_file_info(path).type != fs.FileType.NotFound:
         return
     around = fs.FileSelector(posixpath.dirname(path), allow_not_found=True)
     names = sorted(info.base_name for info in filesystem.get_file_info(around) if info.base_name[:1] not in ("_", "."))
-    others = f"the last one there is {names[-1]}" if names else f"there is nothing in {posixpath.dirname(path)} at all"
+    others = f"the last one is {names[-1]}" if names else f"{posixpath.dirname(path)} is empty"
     root = filesystem.get_file_info(filesystem_of(lake, storage_options)[1])
-    kind = LakeError if root.type == fs.FileType.NotFound else NotThereError
+    kind = LakeError if root.type == fs.FileType.NotFound else WindowMissingError
     raise kind(
-        f"the lake {redact(lake)} has no {window}: {others}; run again when it is there, or check window and --date"
+        f"the lake {redact(lake)} has no {window}: {others}; run again when it is complete, or check window and --date"
     )
 
 
-def below(place: str, *parts: str) -> str:
-    """A path below a path or URL; what a URL asks for at its end stays there.
+def join_path(place: str, *parts: str) -> str:
+    """A path below a path or URL; the query of a URL stays at its end.
 
-    >>> below("s3://bucket/lake/?region=eu", "date=1")
+    >>> join_path("s3://bucket/lake/?region=eu", "date=1")
     's3://bucket/lake/date=1?region=eu'
     """
     path, query = split_query(place)
@@ -109,13 +109,13 @@ def below(place: str, *parts: str) -> str:
 
 
 def split_query(place: str) -> tuple[str, str]:
-    """A URL without what it asks for at its end, and that."""
+    """A URL without its query, and the query."""
     path, query = re.fullmatch(r"(.*?)(\?\w+=.*)?", place, re.DOTALL).groups(default="")  # type: ignore[union-attr]
     return (path, query) if "://" in place else (place, "")
 
 
 def read_date(text: str | None) -> date:
-    """A date, ``today`` or ``yesterday`` in UTC; yesterday by default, because today's partition still grows.
+    """A date, ``today`` or ``yesterday`` in UTC; by default yesterday, because today's partition still grows.
 
     >>> read_date("2026-09-01")
     datetime.date(2026, 9, 1)
@@ -135,5 +135,5 @@ def days(first: date, last: date) -> Iterator[date]:
     """All days from the first to the last, both included."""
     count = (last - first).days + 1
     if not 1 <= count <= MOST_DAYS:
-        raise UsageError(f"from {first} to {last} are {count} days; give 1 to {MOST_DAYS:,}, the earlier day first")
+        raise UsageError(f"{first} to {last} is {count} days; give 1 to {MOST_DAYS:,}, the earlier day first")
     return (first + timedelta(days=number) for number in range(count))

@@ -68,7 +68,7 @@ def _saved(source: Path, out: str | None) -> str:
 def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -> str:
     """The report of an audit's run at a URL, beside the run if no file is named."""
     from excir_dask.audit.store import RUNS, open_store, split_run
-    from excir_dask.audit.window import below
+    from excir_dask.audit.window import join_path
     from excir_dask.results.audit import AuditResult
 
     try:
@@ -78,9 +78,9 @@ def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -
             "at a URL only runs of audits (RESULTS/runs/NAME) are read; copy the folder here, and name that"
         ) from None
     store = open_store(results, storage_options)
-    with store.opened(store.check_run(name)) as source:
+    with store.local_folder(store.check_run(name)) as source:
         made = AuditResult.load(source).report(source / REPORT if out is None else out)
         if out is not None:
             return str(made)
         store.put(made.read_bytes(), RUNS, name, REPORT)
-    return below(store.name, RUNS, name, REPORT)
+    return join_path(store.name, RUNS, name, REPORT)

@@ -46,7 +46,7 @@ def test_exit_codes_follow_the_worst_severity_that_counts(audited, tmp_path):
     assert last(config, "--date", "2026-09-09", "--fail-on", "never")[0] == 0
     code, missing = last(config, "--date", "2030-01-01")
     assert (code, missing["exit_code"], missing["status"]) == (75, 75, "error")
-    assert "has no date=2030-01-01: the last one there is date=2026-09-14" in missing["error"]
+    assert "has no date=2030-01-01: the last one is date=2026-09-14" in missing["error"]
     with locked(open_store(tmp_path / "audits"), "plant"):
         assert last(config, "--date", "2026-09-02")[0] == 75
     write_day(tmp_path / "lake", 2, frame(5, rows=600))
@@ -107,7 +107,7 @@ def test_a_damaged_baseline_is_named(plant):
         (plant / "audits" / "baselines" / "production.json").write_text(content)
         code, found = last(config, "--date", "2026-09-01")
         assert (code, found["exit_code"]) == (3, 3)
-        assert "production.json does not hold a baseline" in found["error"]
+        assert "production.json is not a baseline" in found["error"]
 
 
 def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
@@ -134,7 +134,10 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
         (["--audit", "plan"], "has no 'plan' among its audits: plant"),
         (["--model", "m"], "has no 'm' among its models: plant"),
         (["--feature", "rpm", "--output", "y"], "has no 'y' among its outputs: pred"),
-        (["--feature", "rpm", "--since", "2030-01-01"], "no such runs since 2030-01-01; the last one is of 2026-09-14"),
+        (
+            ["--feature", "rpm", "--since", "2030-01-01"],
+            "no such runs since 2030-01-01; the last one is from 2026-09-14",
+        ),
         (["--since", "soon"], "'soon' is not a date"),
     ],
 )

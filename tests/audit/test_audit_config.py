@@ -90,7 +90,7 @@ def test_every_check_has_a_default():
 @pytest.mark.parametrize(
     ("template", "keys", "message"),
     [
-        ("date={{ date }}", {"region": "eu"}, "no place in the window"),
+        ("date={{ date }}", {"region": "eu"}, "is not a field of the window"),
         ("region={{ region }}", {}, "add --key region=VALUE"),
         ("region={{ region }}", {"region": "../x"}, "without '/'"),
     ],
@@ -148,7 +148,7 @@ def test_validation_finds_all_that_is_wrong_at_once(plant):
 @pytest.mark.parametrize(
     ("extra", "day", "part"),
     [
-        ("", date(2027, 1, 1), "has no date=2027-01-01: the last one there is date=2026-09-02"),
+        ("", date(2027, 1, 1), "has no date=2027-01-01: the last one is date=2026-09-02"),
         ("baseline: production\n", DAY, "has no baseline 'production'"),
         ("explain: {features: [rmp]}\n", DAY, "rpm"),
         ("hooks: {webhook: $EXCIR_NOT_SET}\n", DAY, "not set"),

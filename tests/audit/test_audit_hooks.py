@@ -88,7 +88,7 @@ def test_a_password_in_the_address_is_sent_as_a_header(server):
         (f"http://user:{SECRET}@127.0.0.1:port{TOKEN}/", "InvalidURL"),
         (f"http://[{TOKEN}/", "ValueError"),
         (f"http://127.0.0.1:9/ü{TOKEN}", "UnicodeEncodeError"),
-        (f"$EXCIR_NOT_SET/{TOKEN}", "not set"),
+        (f"$EXCIR_NOT_SET/{TOKEN}", "not be set"),
     ],
 )
 def test_what_is_said_of_a_failure_never_holds_the_address(address, detail):

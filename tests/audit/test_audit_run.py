@@ -71,7 +71,7 @@ def test_a_baseline_stays_where_it_was_set(plant):
     assert (record["run"], [one["run"] for one in record["past"]]) == (runs[1], [runs[0]])
     with pytest.raises(UsageError, match="no run 'nothing'"):
         set_baseline(store, "production", "nothing")
-    with pytest.raises(UsageError, match="cannot name a baseline"):
+    with pytest.raises(UsageError, match="is no name for a baseline"):
         set_baseline(store, "previous", runs[0])
 
 
@@ -198,10 +198,10 @@ def test_a_webhook_gets_the_json(plant, monkeypatch):
     ("hook", "detail"),
     [
         ("command: [no-such-program]", "no-such-program"),
-        ("command: [sh, -c, 'echo broken >&2; exit 3']", "ended with 3: broken"),
-        ("command: [sh, -c, 'sleep 60']", "took more than"),
+        ("command: [sh, -c, 'echo broken >&2; exit 3']", "exited with 3: broken"),
+        ("command: [sh, -c, 'sleep 60']", "timed out after"),
         ("webhook: 'http://127.0.0.1:9/'", "refused"),
-        ("webhook: $EXCIR_NOT_SET", "not set"),
+        ("webhook: $EXCIR_NOT_SET", "not be set"),
     ],
 )
 def test_a_hook_that_fails_loses_nothing(plant, hook, detail):
@@ -271,7 +271,7 @@ def test_a_column_of_a_group_that_is_gone_is_a_finding(plant):
     second = audit(config, date(2026, 9, 2))
     gone = {one["feature_name"] for one in second.violations if one["constraint_check_type"] == "columns_gone"}
     assert gone == {"oil", "rpm", "torque", "engine"}
-    assert "group 'cooling' is scored without oil: no such feature" in second.about["notes"]
+    assert "group 'cooling' is scored without missing members: oil" in second.about["notes"]
 
 
 @pytest.mark.slow

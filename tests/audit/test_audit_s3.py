@@ -68,7 +68,7 @@ def test_an_audit_keeps_its_results_in_an_object_store(plant, port, by):
     assert (second.about["baseline"], second.status) == (first["run"], "ok")
     assert store.runs() == sorted([first["run"], second.about["run"]])
     assert len(history.trend(store, "rpm")) == 2
-    assert store.inside("locks", "plant") == []
+    assert store.entries("locks", "plant") == []
     files = [info.path for info in bucket.get_file_info(fs.FileSelector(f"audited/audits-{by}", recursive=True))]
     contents = [bucket.open_input_stream(path).readall() for path in files if "." in path.rsplit("/", 1)[-1]]
     assert len(contents) > 15

@@ -16,7 +16,7 @@ from excir_dask.audit import history, lock
 from excir_dask.audit.config import read_config
 from excir_dask.audit.lock import LockedError, locked
 from excir_dask.audit.run import audit
-from excir_dask.audit.store import LEFT, open_store, split_run
+from excir_dask.audit.store import LEFTOVER_AGE, open_store, split_run
 from excir_dask.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
@@ -97,7 +97,7 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
 
 
 def test_what_a_killed_run_left_is_removed_when_it_is_old(plant):
-    for name, age in (("old", 2 * LEFT), ("young", 60)):
+    for name, age in (("old", 2 * LEFTOVER_AGE), ("young", 60)):
         folder = plant / "audits" / "runs" / f".excir-{name}-x1"
         folder.mkdir(parents=True)
         (folder / "explanation.json").write_text("{")
@@ -120,7 +120,7 @@ def test_the_folder_of_a_run_is_never_replaced(tmp_path):
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(folder.name)
     with pytest.raises(OSError, match="not empty"):
-        open_store(tmp_path).keep(made, "one")
+        open_store(tmp_path).add_run(made, "one")
     assert (taken / "manifest.json").read_text() == "one"
     assert [path.name for path in taken.parent.iterdir()] == ["one"]
 
@@ -139,7 +139,7 @@ def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanat
     found = history.read(store)
     assert set(found["run"]) == {"one"}
     assert set(found["model"]) == {"a model/2"}
-    assert "two.parquet is left out" in caplog.text
+    assert "two.parquet cannot be read and is left out" in caplog.text
 
 
 def undated(plant):
@@ -183,7 +183,7 @@ def test_results_can_be_on_any_filesystem(plant):
 def test_two_runs_of_the_same_audit_are_kept_apart(tmp_path):
     store = open_store(tmp_path)
     with locked(store, "plant"), locked(store, "other"):
-        with pytest.raises(LockedError, match="is running already") as caught, locked(store, "plant"):
+        with pytest.raises(LockedError, match="is already running") as caught, locked(store, "plant"):
             pass
         assert caught.value.exit_code == 75
     with locked(store, "plant"):
@@ -221,13 +221,13 @@ def test_a_long_run_gives_signs_of_life(tmp_path, monkeypatch):
 def test_a_claim_that_cannot_be_read_counts_by_its_age(tmp_path, content):
     store = open_store(tmp_path)
     store.put(content, "locks", "plant", "cut.json")
-    with pytest.raises(LockedError, match="is running already; try again"), locked(store, "plant"):
+    with pytest.raises(LockedError, match="is already running; try again"), locked(store, "plant"):
         pass
     past = time.time() - lock.STALE - 1
     os.utime(tmp_path / "locks" / "plant" / "cut.json", (past, past))
     with locked(store, "plant"):
         pass
-    assert store.inside("locks", "plant") == []
+    assert store.entries("locks", "plant") == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM elsewhere")
@@ -245,10 +245,10 @@ main(["audit", {str(plant / "audit.yaml")!r}, "--date", "{FIRST}"])
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "running\n"
     store = open_store(plant / "audits")
-    assert len(store.inside("locks", "plant")) == 1
+    assert len(store.entries("locks", "plant")) == 1
     process.terminate()
     assert process.wait(60) == 143, process.stderr.read()
-    assert store.inside("locks", "plant") == []
+    assert store.entries("locks", "plant") == []
 
 
 def test_a_run_is_named_by_its_folder():

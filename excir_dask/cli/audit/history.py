@@ -53,7 +53,7 @@ def history(
     if len(found) == 0:
         since = since if len(table) else None
         asked = {"audit": name_of_audit, "model": model, "output": output, kind: name}
-        raise UsageError(stored.lacking(store, asked, since))
+        raise UsageError(stored.why_empty(store, asked, since))
     if plot:
         say(f"drawn in {plot_trend(found, plot)}")
     if as_json:

@@ -102,13 +102,13 @@ def run(
 def _audit(config: Config, day: date | None, arguments: dict[str, Any], report: _Report, *, one_of_many: bool) -> None:
     """Audit one day; a bad day among many is reported, and the others are audited all the same."""
     from excir_dask.audit.run import audit
-    from excir_dask.audit.window import NotThereError
+    from excir_dask.audit.window import WindowMissingError
     from excir_dask.render.text.audit import summary
 
     try:
         found = audit(config, day, **arguments)
     except ExcirError as error:
-        if not (one_of_many and (error.exit_code == 3 or isinstance(error, NotThereError))):
+        if not (one_of_many and (error.exit_code == 3 or isinstance(error, WindowMissingError))):
             raise
         say(f"excir: {day}: {error}")
         report.runs.append({"date": str(day), "status": "error", "error": str(error)})

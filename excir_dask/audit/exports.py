@@ -1,4 +1,4 @@
-"""What was found, as files for programs: violations.json and JUnit XML."""
+"""Findings as files for other programs: violations.json and JUnit XML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JUNIT = "junit.xml"
 
 
 def violations(run: Mapping[str, Any], checked: Sequence[Checked]) -> dict[str, Any]:
-    """What violations.json holds; docs/FIELDS.md describes every field."""
+    """The content of violations.json; docs/FIELDS.md describes every field."""
     return {
         "version": VERSION,
         "audit": run["audit"],
@@ -63,7 +63,7 @@ def _violation(finding: Finding, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def junit(run: Mapping[str, Any], checked: Sequence[Checked]) -> bytes:
-    """A test case for each check, output and kind; warnings are texts of cases that pass."""
+    """A test case per check, output and kind; a warning is the output of a case that passes."""
     failed = sum(one.severity == "fail" for one in checked)
     attributes = {"name": str(run["audit"]), "tests": str(len(checked)), "failures": str(failed), "errors": "0"}
     suite = ElementTree.Element("testsuite", {**attributes, "timestamp": str(run["finished"])})
@@ -81,5 +81,5 @@ def junit(run: Mapping[str, Any], checked: Sequence[Checked]) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Without what XML cannot hold: names of columns may hold anything."""
+    """The text without characters that XML cannot hold: column names may hold anything."""
     return "".join(mark if mark.isprintable() or mark in "\n\t" else "�" for mark in text)
