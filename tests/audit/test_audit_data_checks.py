@@ -290,8 +290,7 @@ def test_features_that_become_constant_are_found_by_rank_and_fail_in_the_top(was
     finding = one.findings[0]
     assert (finding.metric, finding.was, finding.now, finding.value) == ("varies", 1.0, 0.0, None)
     assert (
-        finding.description
-        == f"feature '{order[3]}', of the baseline's top, does not vary any more; in the baseline it does"
+        finding.description == f"feature '{order[3]}' of the baseline's top no longer varies; in the baseline it does"
     )
     assert "of the baseline's top" not in one.findings[1].description
     assert constants(now, with_flags(was), k=2)["features"].severity == "warn"
@@ -320,6 +319,6 @@ def test_an_output_that_becomes_constant_fails(was):
     now = replace(was, outputs=was.outputs.assign(flag="constant"))
     found = constants(now, was)["outputs"]
     assert fields(found) == ("*", "outputs", 1, 1.0, None, "fail")
-    assert found.findings[0].description.startswith("output 'pred' does not vary any more")
+    assert found.findings[0].description.startswith("output 'pred' no longer varies")
     assert constants(now, now)["outputs"].findings == ()
     assert constants(now, now)["outputs"].compared == 0
