@@ -201,4 +201,4 @@ def test_the_cost_is_said_in_one_sentence():
     assert str(cost).endswith("iB on the client")
     assert cost.bytes > 2000 * 500 * 10
     assert correlation_cost(2000, 500, missing=True).operations == 3 * cost.operations
-    assert "1,200 s and 12.0 GB" in str(Cost(1, 1, 12 * 10**9, 0, 1200.4))
+    assert "1 column takes about 1,200 s and 11.18 GiB" in str(Cost(1, 1, 12 * 10**9, 0, 1200.4))
