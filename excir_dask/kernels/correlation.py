@@ -176,8 +176,8 @@ class Cost:
         'finding groups among 20,000 columns takes about 24 s and 1.12 GiB on the client'
         """
         return (
-            f"finding groups among {wording.count(self.columns, 'column')} takes about {max(self.seconds, 1.0):,.0f} s and "
-            f"{wording.size(self.bytes)} on the client"
+            f"finding groups among {wording.count(self.columns, 'column')} takes about "
+            f"{max(self.seconds, 1.0):,.0f} s and {wording.size(self.bytes)} on the client"
         )
 
 

@@ -25,7 +25,7 @@ from excir_dask.errors import UsageError
 @click.option("--plot", type=FilePath(), help="Draw the trend: a name that ends .png, .svg or .pdf.")
 @options(JSON)
 def history(
-    results: str, feature: str | None, group: str | None, output: str | None, model: str | None,
+    results: str, *, feature: str | None, group: str | None, output: str | None, model: str | None,
     name_of_audit: str | None, last: int | None, since: str | None, plot: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Print the runs of RESULTS (a folder or a configuration), or the trend of a feature or group.

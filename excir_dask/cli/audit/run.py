@@ -66,7 +66,7 @@ class _Report:
 @options(THREADS, RUNNING, CONSOLE)
 @click.pass_context
 def run(
-    ctx: click.Context, /, config: str, day: str | None, keys: Sequence[tuple[str, str]],
+    ctx: click.Context, /, config: str, *, day: str | None, keys: Sequence[tuple[str, str]],
     backfill: tuple[str, str] | None, storage_options: dict[str, Any] | None, table_version: int | None,
     no_baseline: bool, fail_on: str, as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
