@@ -9,22 +9,11 @@ import click
 from click.core import ParameterSource
 
 from excir_dask.cli.config import CONFIG, Command
-from excir_dask.cli.lake_options import checksum_option, lake_options
-from excir_dask.cli.options import (
-    BUDGET,
-    CONSOLE,
-    QUESTION,
-    RESULT,
-    RUNNING,
-    SAMPLE,
-    SCORING,
-    THREADS,
-    explain_arguments,
-    options,
-)
+from excir_dask.cli.options import CONSOLE, EXPLAIN, PERFORMANCE, THREADS, explain_arguments, explain_options, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import Lake
 from excir_dask.errors import UsageError
+from excir_dask.pipeline.options import AUTO, OPTIONS, Counts, ExplainOptions
 
 if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
@@ -32,19 +21,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
-@lake_options
-@checksum_option
-@options(CONFIG, QUESTION, SAMPLE, SCORING, BUDGET, THREADS, RUNNING)
-@click.option(
-    "--checkpoint", metavar="FOLDER",
-    help="Keep states of finished slices here (a path or URL that workers reach); the same command resumes from them.",
-)  # fmt: skip
-@options(RESULT)
+@options(CONFIG, explain_options(*EXPLAIN), THREADS, PERFORMANCE)
 @click.option(
     "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print for each output."
 )
 @options(CONSOLE)
-def explain(lake: Any, out: str | None, top: int, as_json: bool, **given: Any) -> None:
+def explain(lake: Any, top: int, as_json: bool, **given: Any) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
     LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again
@@ -62,26 +44,25 @@ def explain(lake: Any, out: str | None, top: int, as_json: bool, **given: Any) -
     excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? run it again to resume
     excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
     """
-    from excir_dask.explain import explain as run
+    from excir_dask.explain import explain_with
     from excir_dask.render.text.explanation import text
 
-    _check_target(given["fraction"])
+    _check_typed(given["fraction"])
     with running(explain_arguments(**given)) as arguments:
-        explanation = run(lake, out=out, **arguments)
+        explanation = explain_with(lake, ExplainOptions(**arguments))
     if as_json:
-        click.echo(json.dumps(_summary(explanation, top, out), allow_nan=False))
+        click.echo(json.dumps(_summary(explanation, top, given["out"]), allow_nan=False))
     else:
         click.echo(text(explanation, k=top))
 
 
-def _check_target(fraction: float | str) -> None:
+def _check_typed(fraction: float | str) -> None:
     """An option that is typed must have an effect."""
-    for option, name in (("--target-jaccard", "target_jaccard"), ("--confidence", "confidence"), ("--k", "k")):
+    for name in (name for name, option in OPTIONS.items() if option.counts is Counts.ADAPTIVE):
         typed = click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if typed and fraction != "auto":
-            raise UsageError(
-                f"{option} is about --fraction auto, and the fraction is {fraction}; leave one of them out"
-            )
+        if typed and fraction != AUTO:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} is about --fraction auto, and the fraction is {fraction}; leave one of them out")
 
 
 def _summary(explanation: Explanation, top: int, out: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they become as arguments of :func:`~excir_dask.explain`."""
+"""Options of commands. Those of :func:`~excir_dask.explain` are made from the fields of its options."""
 
 from __future__ import annotations
 
@@ -7,124 +7,102 @@ from typing import Any, TypeVar
 
 import click
 
-from excir_dask.cli.types import FilePath, Fraction, Groups, Names, Output
+from excir_dask.cli import types
+from excir_dask.cli.storage_options import storage_option
 from excir_dask.errors import UsageError
+from excir_dask.pipeline import option_kinds as kinds
+from excir_dask.pipeline.options import DEFAULTS, OPTIONS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
+
+EXPLAIN = tuple(name for name, option in OPTIONS.items() if option.typed)
+"""options of explain that are options of a command, in their order"""
 
 
-QUESTION = (
-    click.option(
-        "--output", "outputs", multiple=True, type=Output(), metavar="[CLASS=]COLUMN",
-        help="Column of model outputs, with a name for it if you like; repeat for several.",
-    ),
-    click.option("--model", type=FilePath(), help="In place of --output: an XGBoost, LightGBM or ONNX file."),
-    click.option(
-        "--predict-type", type=click.Choice(["margin", "probability"]), default="margin", show_default=True,
-        help="What the model is asked for.",
-    ),
-    click.option(
-        "--model-columns", type=Names(), metavar="a,b,...",
-        help="Columns of a model that does not name them, in its order.",
-    ),
-    click.option(
-        "--allow-pickle/--no-allow-pickle", help="Load a pickle or joblib file, which runs the code in it."
-    ),
-    click.option(
-        "--features", type=Names(), metavar="a,b,...", help="Names or patterns to explain; '!name' takes columns away."
-    ),
-    click.option(
-        "--categoricals", type=click.Choice(["omit", "indicators"]), default="omit", show_default=True,
-        help="Text columns: left out, or one 0/1 feature a category.",
-    ),
-    click.option(
-        "--max-categories", type=click.IntRange(min=1), default=20, show_default=True,
-        help="Categories of a column that are features; the others are one feature together.",
-    ),
-    click.option(
-        "--group", "groups", multiple=True, type=Groups(), metavar="NAME=a,b,...",
-        help="A group of features; repeat for several.",
-    ),
-    click.option("--groups", "groups_file", type=FilePath(), help="YAML or JSON file of groups: name: [features]."),
-    click.option("--group-prefix", metavar="SEP", help="Group features by what stands before their last SEP."),
-    click.option(
-        "--group-correlated", type=float, metavar="R", help="Find groups with rank correlations of at least R."
-    ),
-    click.option(
-        "--group-rows", type=click.IntRange(min=2), default=5000, show_default=True,
-        help="Rows that groups are found in.",
-    ),
-    click.option("--weights", metavar="COLUMN", help="Column of row weights."),
-)  # fmt: skip
-"""what is explained"""
+def explain_options(*names: str) -> tuple[Decorator, ...]:
+    """Options of explain as those of a command, in the order given.
 
-SAMPLING = (
-    click.option(
-        "--sampling", type=click.Choice(["rows", "row-groups"]),
-        help="Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
-    ),
-)  # fmt: skip
-"""what a sample is drawn from"""
+    ``output`` becomes ``outputs``, a sequence; ``groups`` becomes ``groups`` (``--group``) and ``groups_file``.
+    :func:`explain_arguments` turns both into what explain takes.
+    """
+    return tuple(option for name in names for option in _decorators(name))
 
-SAMPLE = (
-    click.option(
-        "--fraction", type=Fraction(), default=1.0, show_default=True,
-        help="Share of the rows to use, or 'auto' for as many as the target takes.",
-    ),
-    *SAMPLING,
-    click.option(
-        "--target-jaccard", type=float, default=0.9, show_default=True,
-        help="With --fraction auto: Jaccard of the top features with those of all rows.",
-    ),
-    click.option(
-        "--confidence", type=float, default=0.95, show_default=True,
-        help="With --fraction auto: probability that the target is met.",
-    ),
-    click.option(
-        "--k", type=click.IntRange(min=1), default=8, show_default=True, help="How many features the top has."
-    ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the row sample."),
-)  # fmt: skip
-"""on which rows"""
 
-SCORING = (
-    click.option(
-        "--centering", type=click.Choice(["midhinge", "median", "mean", "trimmed"]), default="midhinge",
-        show_default=True, help="What features and outputs are centred on.",
-    ),
-    click.option(
-        "--rank-by", type=click.Choice(["strength", "cir"]), default="strength", show_default=True,
-        help="What ranks follow.",
-    ),
-)  # fmt: skip
-"""how scores are made"""
+def _decorators(name: str) -> list[Decorator]:
+    about, kind, flag = OPTIONS[name], OPTIONS[name].kind, "--" + name.replace("_", "-")
+    more: dict[str, Any] = {"help": about.help, **({} if about.metavar is None else {"metavar": about.metavar})}
+    if isinstance(kind, kinds.Columns):
+        return [click.option(flag, "outputs", multiple=True, type=types.Output(), **more)]
+    if isinstance(kind, kinds.Groups):
+        return [
+            click.option(
+                "--group", "groups", multiple=True, type=types.Groups(), metavar="NAME=a,b,...",
+                help="A group of features; repeat for several.",
+            ),
+            click.option(flag, "groups_file", type=types.FilePath(), **more),
+        ]  # fmt: skip
+    if isinstance(kind, kinds.Secrets):
+        return [storage_option(about.help)]
+    default = DEFAULTS[name]
+    if isinstance(kind, kinds.Flag):
+        return [click.option(f"{flag}/--no-{flag[2:]}", name, default=default, show_default=default, **more)]
+    if default is not None:
+        more |= {"default": _shown(kind, default), "show_default": True}
+    if isinstance(kind, kinds.Names):
+        more |= {"metavar": "a,b,..."}
+    return [click.option(flag, type=_click_type(kind), **more)]
 
-BUDGET = (click.option("--budget", default="128MiB", show_default=True, help="Decoded bytes that one slice may hold."),)
-"""how the lake is cut"""
+
+def _click_type(kind: kinds.Kind) -> Any:
+    """How a value is typed."""
+    match kind:
+        case kinds.Choice(choices):
+            return click.Choice(list(choices))
+        case kinds.Integer(None):
+            return int
+        case kinds.Integer(least):
+            return click.IntRange(min=least)
+        case kinds.Share(None):
+            return float
+        case kinds.Share():
+            return types.Fraction()
+        case kinds.Names():
+            return types.Names()
+        case kinds.Model() | kinds.Path(url=False):
+            return types.FilePath()
+        case _:
+            return str
+
+
+def _shown(kind: kinds.Kind, default: Any) -> Any:
+    """A default as people would type it.
+
+    >>> _shown(kinds.Bytes(), 128 * 2**20)
+    '128MiB'
+    """
+    return f"{default >> 20}MiB" if isinstance(kind, kinds.Bytes) else default
+
+
+LAKE = explain_options("storage_options", "table_version")
+"""the store that a lake is in, and the version of a table"""
+
+CHECKSUMS = explain_options("verify_checksums")
 
 THREADS = (
-    click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one a core]"),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads on this machine. [default: one per core]"),
 )
 """how many at once"""
 
-RUNNING = (
-    click.option("--scheduler", metavar="ADDRESS", help="Address of a dask scheduler. [default: this machine]"),
-    click.option("--cluster", type=FilePath(), help="In place of --scheduler: a file such as those in cluster/."),
+PERFORMANCE = (
     click.option(
-        "--performance-report", type=FilePath(), metavar="FILE",
+        "--performance-report", type=types.FilePath(), metavar="FILE",
         help="With a cluster: save dask's report of tasks, workers and transfers as HTML.",
     ),
 )  # fmt: skip
-"""where it runs"""
 
-RESULT = (
-    click.option("--out", type=FilePath(), metavar="FOLDER", help="Folder to save the result in."),
-    click.option("--overwrite/--no-overwrite", "overwrite", help="Replace another result that is already there."),
-    click.option(
-        "--force/--no-force", "force", help="Compute again what is there already, of the same question and files."
-    ),
-)
-"""where the result goes"""
+RUNNING = (*explain_options("scheduler", "cluster"), *PERFORMANCE)
+"""where it runs"""
 
 JSON = (click.option("--json/--no-json", "as_json", help="Print one line of JSON instead of tables."),)
 
@@ -151,7 +129,7 @@ def explain_arguments(
     outputs: Sequence[tuple[str | None, str]], groups: Sequence[tuple[str, list[str]]], groups_file: str | None,
     **others: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Arguments of :func:`~excir_dask.explain` from the options of ``QUESTION`` and others of the same names."""
+    """Options of :func:`~excir_dask.explain` from what was typed; ``others`` have the names that it gives them."""
     from excir_dask.pipeline.groups import combine
     from excir_dask.results.group_files import read_groups
 
@@ -160,10 +138,11 @@ def explain_arguments(
         if given.count(name) > 1:
             raise UsageError(f"group '{name}' is given twice; give all its members in one --group")
     sources = [("--group", dict(groups)), *([(groups_file, read_groups(groups_file))] if groups_file else [])]
-    return {"output": _output(outputs), "groups": combine(*sources), **others}
+    return {"output": output_of(outputs), "groups": combine(*sources), **others}
 
 
-def _output(outputs: Sequence[tuple[str | None, str]]) -> str | list[str] | dict[str, str] | None:
+def output_of(outputs: Sequence[tuple[str | None, str]]) -> str | list[str] | dict[str, str] | None:
+    """What explain takes as its output, from the columns that were typed."""
     columns = [column for _, column in outputs]
     if all(name is None for name, _ in outputs):
         return columns[0] if len(columns) == 1 else columns or None

@@ -10,8 +10,8 @@ import click
 
 from excir_dask.cli.config import CONFIG, Command
 from excir_dask.cli.console import log_to_stderr
-from excir_dask.cli.lake_options import storage_option
 from excir_dask.cli.options import CONSOLE, options
+from excir_dask.cli.storage_options import storage_option
 from excir_dask.cli.types import FilePath
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.results.storage import REPORT
@@ -21,7 +21,7 @@ from excir_dask.results.storage import REPORT
 @click.argument("folder", type=FilePath())
 @options(CONFIG)
 @click.option("--out", type=FilePath(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
-@storage_option("FOLDER")
+@storage_option("For the store of FOLDER, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.")
 @options(CONSOLE)
 def report(
     folder: str, out: str | None, storage_options: dict[str, Any] | None, as_json: bool, quiet: bool, verbose: bool

@@ -9,28 +9,18 @@ from typing import Any
 import click
 
 from excir_dask.cli.config import CONFIG, Command
-from excir_dask.cli.lake_options import checksum_option, lake_options
-from excir_dask.cli.options import (
-    BUDGET,
-    CONSOLE,
-    QUESTION,
-    RESULT,
-    RUNNING,
-    SAMPLING,
-    SCORING,
-    THREADS,
-    explain_arguments,
-    options,
-)
+from excir_dask.cli.options import CONSOLE, EXPLAIN, PERFORMANCE, THREADS, explain_arguments, explain_options, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import KeyValue, Lake, Numbers, Seeds
 from excir_dask.errors import UsageError
 
+OWN = ("fraction", "seed", "target_jaccard", "confidence", "k", "checkpoint")
+"""options of explain that a sweep sets itself, or has in another sense"""
+SHARED = tuple(name for name in EXPLAIN if name not in OWN)
+
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
-@lake_options
-@checksum_option
 @options(CONFIG)
 @click.option(
     "--fractions", type=Numbers(), metavar="a,b,...", default="0.2,0.3,0.4,0.5,0.75", show_default=True,
@@ -50,7 +40,7 @@ from excir_dask.errors import UsageError
     "--params", multiple=True, type=KeyValue(), metavar="KEY=VALUE",
     help="With --retrain: a parameter of XGBoost, or @FILE.",
 )  # fmt: skip
-@options(QUESTION, SAMPLING, SCORING, BUDGET, THREADS, RUNNING, RESULT, CONSOLE)
+@options(explain_options(*SHARED), THREADS, PERFORMANCE, CONSOLE)
 def sweep(
     lake: Any, retrain: bool, label: str | None, params: Sequence[str], out: str | None, as_json: bool, **given: Any
 ) -> None:

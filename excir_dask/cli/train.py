@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from excir_dask.cli.config import CONFIG, Command
-from excir_dask.cli.lake_options import checksum_option, lake_options
-from excir_dask.cli.options import CONSOLE, RUNNING, options
+from excir_dask.cli.options import CHECKSUMS, CONSOLE, LAKE, RUNNING, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
 from excir_dask.common.wording import printable
@@ -19,9 +18,7 @@ from excir_dask.common.wording import printable
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
-@lake_options
-@checksum_option
-@options(CONFIG)
+@options(LAKE, CHECKSUMS, CONFIG)
 @click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
 @click.option("--out", type=FilePath(), required=True, help="File of the model: a name that ends .ubj or .json.")
 @click.option("--overwrite/--no-overwrite", help="Replace another model that is already there.")

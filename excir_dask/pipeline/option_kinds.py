@@ -14,7 +14,7 @@ from excir_dask.errors import UsageError, nearest
 
 @dataclass(frozen=True)
 class Kind:
-    """Any value, such as a model or a client."""
+    """Any value."""
 
     def accepts(self, value: Any) -> bool:
         return True
@@ -28,6 +28,16 @@ class Kind:
         """Refuse a wrong value; ``name`` is what the message calls the option."""
         if not self.accepts(value):
             raise UsageError(f"{name} is {brief(value)}; {self.expected}")
+
+
+@dataclass(frozen=True)
+class Model(Kind):
+    """A file or an object; loading it tells whether it is a model."""
+
+
+@dataclass(frozen=True)
+class Scheduler(Kind):
+    """An address or a client; connecting to it tells whether it is one."""
 
 
 @dataclass(frozen=True)

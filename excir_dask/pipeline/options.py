@@ -26,8 +26,10 @@ from excir_dask.pipeline.option_kinds import (
     Groups,
     Integer,
     Kind,
+    Model,
     Names,
     Path,
+    Scheduler,
     Secrets,
     Share,
     Text,
@@ -86,7 +88,7 @@ class ExplainOptions:
         Counts.RESOLVED, metavar="[CLASS=]COLUMN",
     )  # fmt: skip
     model: Any = _option(
-        None, Kind(), "In place of --output: an XGBoost, LightGBM or ONNX file.", Counts.RESOLVED, metavar="FILE"
+        None, Model(), "In place of --output: an XGBoost, LightGBM or ONNX file.", Counts.RESOLVED, metavar="FILE"
     )
     predict_type: str = _option("margin", Choice(PREDICT_TYPES), "What the model is asked for.", Counts.RESOLVED)
     model_columns: Sequence[str] | None = _option(
@@ -135,7 +137,7 @@ class ExplainOptions:
     rank_by: str = _option("strength", Choice(RANKINGS), "What ranks follow.")
     budget: int | str = _option(DEFAULT_BUDGET, Bytes(), "Decoded bytes that one slice may hold.", Counts.RESOLVED)
     scheduler: str | Client | None = _option(
-        None, Kind(), "Address of a dask scheduler. [default: this machine]", Counts.NEVER, metavar="ADDRESS"
+        None, Scheduler(), "Address of a dask scheduler. [default: this machine]", Counts.NEVER, metavar="ADDRESS"
     )
     cluster: str | os.PathLike[str] | None = _option(
         None, Path(), "In place of --scheduler: a file such as those in cluster/.", Counts.NEVER, metavar="FILE"

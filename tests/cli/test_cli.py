@@ -36,7 +36,7 @@ def test_explain_prints_a_ranking_and_saves_it(lake, tmp_path):
 
 
 def test_an_internal_error_has_a_traceback_and_its_own_exit_code(lake, monkeypatch):
-    monkeypatch.setattr(sys.modules["excir_dask.explain"], "explain", lambda *_, **__: {}["\x1b[31m"])
+    monkeypatch.setattr(sys.modules["excir_dask.explain"], "explain_with", lambda *_, **__: {}["\x1b[31m"])
     done = CliRunner().invoke(command_line, ["explain", str(lake), "--output", "pred"])
     assert (done.exit_code, done.stdout) == (70, "")
     assert "Traceback" in done.stderr

@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from excir_dask import explain
-from excir_dask.cli.lake_options import storage_options
+from excir_dask.cli.storage_options import storage_options
 from excir_dask.errors import ExcirError
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import ExplainOptions

@@ -12,8 +12,7 @@ import click
 
 from excir_dask.cli.audit.options import WINDOW, days_to_audit
 from excir_dask.cli.console import say
-from excir_dask.cli.lake_options import lake_options
-from excir_dask.cli.options import CONSOLE, RUNNING, THREADS, options
+from excir_dask.cli.options import CONSOLE, LAKE, RUNNING, THREADS, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import FilePath
 from excir_dask.errors import ExcirError, exit_code_of
@@ -57,7 +56,7 @@ class _Report:
 @click.argument("config", type=FilePath())
 @options(WINDOW)
 @click.option("--backfill", nargs=2, metavar="FROM TO", help="All days from one date to another, in order.")
-@lake_options
+@options(LAKE)
 @click.option("--no-baseline", is_flag=True, help="Compare with nothing, as for the run that becomes the baseline.")
 @click.option(
     "--fail-on", type=click.Choice(list(FAILING)), default="fail", show_default=True,

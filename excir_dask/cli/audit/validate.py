@@ -10,8 +10,7 @@ import click
 
 from excir_dask.cli.audit.options import WINDOW, days_to_audit
 from excir_dask.cli.console import say
-from excir_dask.cli.lake_options import lake_options
-from excir_dask.cli.options import JSON, options
+from excir_dask.cli.options import JSON, LAKE, options
 from excir_dask.cli.types import FilePath
 from excir_dask.common.wording import count
 
@@ -19,7 +18,7 @@ from excir_dask.common.wording import count
 @click.command()
 @click.argument("config", type=FilePath())
 @options(WINDOW)
-@lake_options
+@options(LAKE)
 @options(JSON)
 @click.pass_context
 def validate(

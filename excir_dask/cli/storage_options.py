@@ -1,4 +1,4 @@
-"""Options of every command that reads a lake: the store it is in, and the version of a table."""
+"""The option ``--storage-option``: what a command is told of the store that it reads from."""
 
 from __future__ import annotations
 
@@ -16,29 +16,11 @@ _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re
 """options whose values may look like numbers and are none"""
 
 
-def lake_options(command: Command) -> Command:
-    """Options of every command that reads a lake."""
-    version = click.option(
-        "--table-version", type=int, metavar="N",
-        help="Version of a Delta Lake table, or snapshot id of an Iceberg table. [default: the current one]",
-    )  # fmt: skip
-    return storage_option("LAKE")(version(command))
-
-
-def checksum_option(command: Command) -> Command:
-    """The option of every command that reads data of a lake."""
-    return click.option(
-        "--verify-checksums/--no-verify-checksums", default=True, show_default=True,
-        help="Check pages of files that carry checksums; a mismatch ends the run.",
-    )(command)  # fmt: skip
-
-
-def storage_option(what: str) -> Callable[[Command], Command]:
-    """The option ``--storage-option`` of a command that reads ``what`` from a store."""
+def storage_option(help: str) -> Callable[[Command], Command]:
+    """The option ``--storage-option`` of a command."""
     return click.option(
         "--storage-option", "storage_options", multiple=True, type=StorageOption(), callback=_storage_options,
-        metavar="KEY=VALUE",
-        help=f"For the store that {what} is in, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.",
+        metavar="KEY=VALUE", help=help,
     )  # fmt: skip
 
 
