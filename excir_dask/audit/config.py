@@ -16,11 +16,11 @@ from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
 from excir_dask.pipeline.options import OPTIONS, ExplainOptions, check_option
 
-_SHAPE = "docs/AUDIT.md has an example to begin from; a value that begins with {{ needs quotes"
+_SHAPE = "docs/AUDIT.md has an example to start from; quote values that start with {{"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 PREVIOUS = "previous"
-"""in place of a baseline's name: the run before, by date"""
+"""as the name of a baseline: the previous run, by date"""
 
 EVENTS = ("fail", "warn", "error", "ok")
 KEYS = (
@@ -28,27 +28,27 @@ KEYS = (
     "baseline", "require_baseline", "results", "results_options", "checks", "hooks", "explain", "scheduler", "cluster",
 )  # fmt: skip
 
-_NOT_AUDITED = ("group_prefix", "group_correlated", "group_rows", "checkpoint", "progress", "out", "overwrite", "force")
-"""options of explain that an audit gives itself, or that would make its runs differ"""
+_NOT_ALLOWED = ("group_prefix", "group_correlated", "group_rows", "checkpoint", "progress", "out", "overwrite", "force")
+"""options of explain that an audit sets itself, or that would make its runs incomparable"""
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """Who is told of a run."""
+    """Who is notified of a run."""
 
     when: tuple[str, ...] = ("fail", "error")
-    """of fail, warn, error (the run could not be made) and ok"""
+    """some of fail, warn, error (the run could not finish) and ok"""
     command: tuple[str, ...] = ()
-    """gets the JSON on its standard input"""
+    """program and arguments; reads the JSON from standard input"""
     webhook: str = ""
-    """gets the JSON by POST; $NAME stands for an environment variable"""
+    """address that the JSON is posted to; $NAME is an environment variable"""
     timeout: float = 30.0
-    """seconds, for each"""
+    """seconds per hook"""
 
 
 @dataclass(frozen=True)
 class Config:
-    """An audit as it was asked for; paths are absolute."""
+    """The configuration of an audit; paths are absolute."""
 
     name: str
     lake: str
@@ -57,19 +57,19 @@ class Config:
     options: ExplainOptions = field(default_factory=ExplainOptions)
     """of every run"""
     model_name: str = ""
-    """what the history is partitioned by"""
+    """partition of the history"""
     groups: str | None = None
-    """a file, so that groups stay the same from run to run"""
+    """a file, so that all runs have the same groups"""
     scheduler: str | None = None
     cluster: str | None = None
     """a file that says how to start or reach a cluster"""
     false_alarm: float = 0.001
-    """probability that noise makes any name of a check exceed its error; small, because a baseline stays: at 0.01 the
-    unluckiest of 90 baselines failed 11% of days without drift, at 0.001 it failed 2%"""
+    """probability that noise alone makes any name of a check exceed its error; small, because a baseline stays: at 0.01
+    the unluckiest of 90 baselines failed 11% of the days without drift, at 0.001 only 2%"""
     baseline: str | None = None
-    """its name, which may have keys of the window in it"""
+    """its name, which may hold fields of the window"""
     require_baseline: bool = False
-    """having nothing to compare with is an error"""
+    """no baseline is an error"""
     checks: Mapping[str, CheckLimits] = field(default_factory=dict)
     hooks: Hooks = Hooks()
     results_options: Mapping[str, Any] | None = None
@@ -77,27 +77,27 @@ class Config:
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
-    """Read and check a configuration; relative paths in it begin at its own folder."""
+    """Read and check a configuration; relative paths start at its own folder."""
     source = Path(path)
     content = read_text_file(source, "an audit", _SHAPE)
     if not isinstance(content, dict):
-        raise UsageError(f"{source} holds no mapping; {_SHAPE}")
+        raise UsageError(f"{source} is not a mapping; {_SHAPE}")
     try:
-        return _resolved(content, source.absolute())
+        return _parse(content, source.absolute())
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
 
 
 def with_options(config: Config, storage_options: Mapping[str, Any] | None, table_version: int | None) -> Config:
-    """The same audit with what the command line says of the store: it wins, and need not be in a file."""
+    """The configuration with options of the command line, which win over those of the file."""
     options = config.options
     if table_version is not None:
         options = replace(options, table_version=table_version)
     if storage_options is None:
         return replace(config, options=options)
     options = replace(options, storage_options={**(options.storage_options or {}), **storage_options})
-    beside = _scheme(config.lake) == _scheme(config.results)
-    results = {**(config.results_options or {}), **storage_options} if beside else config.results_options
+    same_store = _scheme(config.lake) == _scheme(config.results)
+    results = {**(config.results_options or {}), **storage_options} if same_store else config.results_options
     return replace(config, options=options, results_options=results)
 
 
@@ -105,8 +105,8 @@ def _scheme(place: str) -> str:
     return place.partition("://")[0] if "://" in place else ""
 
 
-def _resolved(given: dict[str, Any], source: Path) -> Config:
-    _known("", given, KEYS)
+def _parse(given: dict[str, Any], source: Path) -> Config:
+    _check_keys("", given, KEYS)
     base = source.parent
     for key in ("lake", "results"):
         if not isinstance(given.get(key), str):
@@ -119,18 +119,18 @@ def _resolved(given: dict[str, Any], source: Path) -> Config:
     if scheduler is not None and cluster is not None:
         raise UsageError(f"both scheduler ({scheduler}) and cluster ({cluster}) are given; give one")
     if groups == "correlation":
-        raise UsageError("groups is 'correlation', which may find others in each run; freeze them in a file "
+        raise UsageError("groups is 'correlation', which may find other groups in each run; save them to a file "
                          "(excir explain --group-correlated 0.9 --out DIR writes groups.yaml)")  # fmt: skip
     return Config(
         name=_name("name", given.get("name", source.stem)),
-        lake=_placed(given["lake"], base),
-        results=_placed(given["results"], base),
+        lake=_absolute(given["lake"], base),
+        results=_absolute(given["results"], base),
         window=None if window is None else Window(window.strip("/")),
-        options=_options(given, None if model is None else _placed(model, base)),
+        options=_options(given, None if model is None else _absolute(model, base)),
         model_name=_name("model_name", given.get("model_name") or given.get("name", source.stem)),
-        groups=None if groups is None else _placed(groups, base),
+        groups=None if groups is None else _absolute(groups, base),
         scheduler=scheduler,
-        cluster=None if cluster is None else _placed(cluster, base),
+        cluster=None if cluster is None else _absolute(cluster, base),
         false_alarm=_number("false_alarm", given.get("false_alarm", 0.001), 1e-9, 0.5),
         baseline=_baseline(given, None if window is None else Window(window.strip("/"))),
         require_baseline=_required(given),
@@ -141,7 +141,7 @@ def _resolved(given: dict[str, Any], source: Path) -> Config:
 
 
 def _baseline(given: Mapping[str, Any], window: Window | None) -> str | None:
-    """A name, in which fields of the window may stand."""
+    """A name, which may hold fields of the window."""
     name = given.get("baseline")
     if name is None:
         return None
@@ -149,7 +149,7 @@ def _baseline(given: Mapping[str, Any], window: Window | None) -> str | None:
     known = () if window is None else window.fields
     for field_ in fields:
         if field_ not in known:
-            raise UsageError(f"baseline names the field '{field_}', which the window has not{nearest(field_, known)}")
+            raise UsageError(f"baseline has the field '{field_}', which the window lacks{nearest(field_, known)}")
     _name("baseline", fill(name, dict.fromkeys(fields, "x")) if fields else name)
     return str(name)
 
@@ -157,29 +157,29 @@ def _baseline(given: Mapping[str, Any], window: Window | None) -> str | None:
 def _required(given: Mapping[str, Any]) -> bool:
     value = given.get("require_baseline", False)
     if not isinstance(value, bool):
-        raise UsageError(f"require_baseline is {brief(value)}; say true or false")
+        raise UsageError(f"require_baseline is {brief(value)}; give true or false")
     if value and given.get("baseline") is None:
         raise UsageError("require_baseline is true, but no baseline is named; add  baseline: previous, or a name")
     return value
 
 
 def _results_options(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Those given, or else the lake's where both are on the same kind of filesystem."""
+    """Those given, or the lake's if both are on the same kind of filesystem."""
     options = given.get("results_options")
-    if options is not None and not isinstance(options, dict):  # what may hold a secret is not repeated
-        raise UsageError("results_options is no mapping; give one, such as storage_options of explain")
+    if options is not None and not isinstance(options, dict):  # not repeated: it may hold a secret
+        raise UsageError("results_options is not a mapping; give one such as {anon: true}")
     if options is None and _scheme(given["lake"]) == _scheme(given["results"]) != "":
         return (given.get("explain") or {}).get("storage_options")
     return options
 
 
 def _options(given: Mapping[str, Any], model: str | None) -> ExplainOptions:
-    """Settings of the audit that are options of explain, and those under ``explain``."""
+    """Options of explain: those that are settings of the audit, and those below ``explain``."""
     others = given.get("explain") or {}
-    allowed = [name for name in OPTIONS if name not in KEYS and name not in _NOT_AUDITED]
+    allowed = [name for name in OPTIONS if name not in KEYS and name not in _NOT_ALLOWED]
     if not isinstance(others, dict):
-        raise UsageError(f"explain is no mapping; give one of further options ({', '.join(allowed)})")
-    _known("explain.", others, allowed)
+        raise UsageError(f"explain is not a mapping; give one of further options ({', '.join(allowed)})")
+    _check_keys("explain.", others, allowed)
     for name, value in others.items():
         check_option(name, value, f"explain.{name}")
     own = {key: given[key] for key in ("output", "fraction", "seed", "k") if key in given}
@@ -190,8 +190,8 @@ def _hooks(given: Any, base: Path) -> Hooks:
     if given is None:
         return Hooks()
     if not isinstance(given, dict):
-        raise UsageError("hooks is no mapping; give one with command or webhook")
-    _known("hooks.", given, ("when", "command", "webhook", "timeout"))
+        raise UsageError("hooks is not a mapping; give one with command or webhook")
+    _check_keys("hooks.", given, ("when", "command", "webhook", "timeout"))
     when, command = given.get("when", list(Hooks.when)), given.get("command", [])
     when = [when] if isinstance(when, str) else when
     if not isinstance(when, list) or any(event not in EVENTS for event in when):
@@ -199,14 +199,14 @@ def _hooks(given: Any, base: Path) -> Hooks:
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
         raise UsageError(f"hooks.command is {brief(command)}; give a list of words such as [notify, --channel, audits]")
     if command and os.sep in command[0]:
-        command = [_placed(command[0], base), *command[1:]]
+        command = [_absolute(command[0], base), *command[1:]]
     webhook = given.get("webhook") or ""
     if not isinstance(webhook, str) or not (webhook == "" or webhook.startswith(("http://", "https://", "$"))):
-        raise UsageError("hooks.webhook is no http:// or https:// address, nor $NAME of an environment variable")
+        raise UsageError("hooks.webhook is neither an http:// or https:// address nor an environment variable, $NAME")
     return Hooks(tuple(when), tuple(command), webhook, _number("hooks.timeout", given.get("timeout", 30), 0.01, 3600))
 
 
-def _known(where: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def _check_keys(where: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
     for key in given:
         if key not in allowed:
             raise UsageError(
@@ -217,15 +217,13 @@ def _known(where: str, given: Mapping[str, Any], allowed: Sequence[str]) -> None
 def _text(given: Mapping[str, Any], key: str) -> str | None:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{key} is {brief(value)}; give a text")
+        raise UsageError(f"{key} is {brief(value)}; give a string")
     return value
 
 
 def _name(key: str, value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise UsageError(
-            f"{key} is {brief(value)}; use letters, digits, '.', '_' and '-', because files are named after it"
-        )
+        raise UsageError(f"{key} is {brief(value)}; use letters, digits, '.', '_' and '-', because it names files")
     return value
 
 
@@ -238,5 +236,5 @@ def _number(key: str, value: Any, least: float, most: float, whole: bool = False
     return value
 
 
-def _placed(name: str, base: Path) -> str:
+def _absolute(name: str, base: Path) -> str:
     return name if "://" in name else os.path.join(base, os.path.expanduser(name))

@@ -93,7 +93,7 @@ def series(was: str, now: str) -> str:
     )
 
 
-def without_members(missing: Mapping[str, Sequence[str]]) -> list[str]:
+def missing_members(missing: Mapping[str, Sequence[str]]) -> list[str]:
     """Notes on groups with missing members."""
     return [
         f"group '{group}' is scored without missing members: {', '.join(names)}" for group, names in missing.items()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from excir_dask.results.explanation import Explanation
 
-RUNS = 60
+PAST_RUNS = 60
 """past runs that are looked at"""
 SHOWN = 12
 """most features and groups"""
@@ -36,7 +36,7 @@ def trends(
     Parameters
     ----------
     past : DataFrame, optional
-        Rows of the history, of the runs before; :data:`RUNS` of them are enough.
+        Rows of the history, of the runs before; :data:`PAST_RUNS` of them are enough.
     run : mapping
         This run, which is not in the history yet.
     now : Explanation

@@ -1,4 +1,4 @@
-"""Everything about a configuration that can be checked without running it: files, columns, names, places, hooks."""
+"""Checks a configuration without running it: files, columns, names, the store of results, hooks."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from typing import Any
 
 from excir_dask.audit.baseline import resolve
 from excir_dask.audit.config import PREVIOUS, Config
-from excir_dask.audit.run import Target, check_window, target_of
 from excir_dask.audit.store import Store, open_store
+from excir_dask.audit.target import Target, check_window, resolve_target
 from excir_dask.errors import ExcirError, LakeError, UsageError, nearest
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.results.group_files import Groups
 
 
 def validate(config: Config, day: date | None, keys: Mapping[str, str]) -> list[ExcirError]:
-    """All problems of an audit of one window; the lake's footers are read, its rows are not."""
+    """All problems with an audit of one window; only the footers of the lake are read."""
     problems: list[ExcirError] = []
 
-    def tried(step: Callable[[], Any]) -> Any:
+    def collect(step: Callable[[], Any]) -> Any:
         try:
             return step()
         except ExcirError as error:
             problems.append(error)
         except OSError as error:
-            problems.append(LakeError(f"{error}; check the path and who may use it"))
+            problems.append(LakeError(f"{error}; check the path and its permissions"))
         return None
 
-    target = tried(lambda: target_of(config, day, keys))
+    target = collect(lambda: resolve_target(config, day, keys))
     if target is not None:
-        found = tried(lambda: _inputs(config, target))
+        found = collect(lambda: _inputs(config, target))
         if found is not None:
             problems += _overrides(config, *found)
-    store = tried(lambda: _results(config))
+    store = collect(lambda: _results(config))
     if store is not None and target is not None and config.baseline != PREVIOUS:
-        tried(lambda: _baseline(config, store, target))
-    tried(lambda: _cluster(config))
-    tried(lambda: _hooks(config))
+        collect(lambda: _baseline(config, store, target))
+    collect(lambda: _cluster(config))
+    collect(lambda: _hooks(config))
     return problems
 
 
 def _inputs(config: Config, target: Target) -> tuple[list[str], Groups]:
-    """Names of features and groups, when lake, output or model and groups fit each other."""
+    """Names of features and groups, if lake, output or model, and groups fit each other."""
     check_window(config, target)
     inputs = resolve_inputs(target.lake, replace(config.options, groups=config.groups))
     selection = inputs.plan.selection
@@ -54,7 +54,7 @@ def _inputs(config: Config, target: Target) -> tuple[list[str], Groups]:
 
 
 def _overrides(config: Config, features: list[str], groups: Groups) -> list[UsageError]:
-    """Limits of features or groups that do not exist would never be used."""
+    """Limits for features or groups that do not exist."""
     wrong = []
     for check in config.checks.values():
         for kind, own, names in (("features", check.features, features), ("groups", check.groups, list(groups))):
@@ -63,7 +63,7 @@ def _overrides(config: Config, features: list[str], groups: Groups) -> list[Usag
                 if not category and not fnmatch.filter(names, pattern) and pattern not in names:
                     wrong.append(
                         UsageError(
-                            f"checks.{check.name}.{kind} names '{pattern}', which is none of the {len(names)} {kind}"
+                            f"checks.{check.name}.{kind} names '{pattern}', which is not among the {len(names)} {kind}"
                             f"{nearest(pattern, names)}"
                         )
                     )
@@ -83,7 +83,7 @@ def _baseline(config: Config, store: Store, target: Target) -> None:
 
 
 def _cluster(config: Config) -> None:
-    """That a file says how to start a cluster; none is started."""
+    """Read the cluster file; no cluster is started."""
     if config.cluster is not None:
         from excir_dask.clusters.config import read_cluster_file
 
@@ -93,6 +93,6 @@ def _cluster(config: Config) -> None:
 def _hooks(config: Config) -> None:
     command, webhook = config.hooks.command, config.hooks.webhook
     if command and shutil.which(command[0]) is None:
-        raise UsageError(f"hooks.command is '{command[0]}', which is no program of this machine; give its whole path")
+        raise UsageError(f"hooks.command is '{command[0]}', which is not a program on this machine; give its full path")
     if webhook and not os.path.expandvars(webhook).startswith(("http://", "https://")):
-        raise UsageError(f"hooks.webhook is {webhook}, which is not set in this environment; export it as an address")
+        raise UsageError(f"hooks.webhook is {webhook}, which is not set in this environment; set it to an address")

@@ -12,7 +12,8 @@ from excir_dask import Explanation, Sweep, explain, sweep
 from excir_dask.audit.check_limits import read_limits
 from excir_dask.audit.config import Config
 from excir_dask.audit.history import rows_of
-from excir_dask.audit.run import Target, judge
+from excir_dask.audit.target import Target
+from excir_dask.audit.verdict import judge
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.audit import AuditResult
 

@@ -74,7 +74,7 @@ def run(
     It runs where the configuration says, unless --scheduler or --cluster is given.
     """
     from excir_dask.audit.config import read_config, with_options
-    from excir_dask.audit.run import told
+    from excir_dask.audit.run import error_text
     from excir_dask.render.text.audit import tally
 
     report = _Report(config, as_json)
@@ -89,7 +89,7 @@ def run(
                 _audit(asked, one, arguments, report, one_of_many=backfill is not None)
     except Exception as error:  # the group of all commands prints it
         if not isinstance(error, click.ClickException):
-            report.end("error", exit_code_of(error), told(error))
+            report.end("error", exit_code_of(error), error_text(error))
         raise
     if backfill and not as_json:
         click.echo(tally([run["status"] for run in report.runs]))
