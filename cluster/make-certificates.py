@@ -1,9 +1,9 @@
-"""Make the certificates of a cluster with TLS: an authority, a pair for scheduler and workers, a pair for clients.
+"""Make certificates for a cluster with TLS: an authority, a pair for scheduler and workers, and a pair for clients.
 
 python cluster/make-certificates.py certificates/
 
-Only who holds a pair signed by this authority can talk to the cluster, in either direction. The authority's own key is
-not kept, so that nobody can make more: for new pairs, make all of them anew. Needs the package cryptography.
+The cluster accepts only pairs that this authority has signed, and so do clients. The authority's own key is discarded,
+so nobody can sign more pairs; to add one, make all of them again. Needs the package cryptography.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAIRS = ("cluster", "client")
 
 
 def make_certificates(folder: Path, days: int) -> list[Path]:
-    """Write ca.pem, and NAME.pem with NAME-key.pem for each pair; files that exist are never replaced."""
+    """Write ca.pem, and NAME.pem with NAME-key.pem for each pair; existing files are never replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     names = ["ca.pem", *(f"{pair}{end}" for pair in PAIRS for end in (".pem", "-key.pem"))]
     existing = [name for name in names if (folder / name).exists()]
@@ -58,7 +58,7 @@ def _certificate(
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))  # clocks of machines differ
+        .not_valid_before(now - datetime.timedelta(hours=1))  # machines' clocks differ
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
         .add_extension(
@@ -79,7 +79,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _write(path: Path, content: bytes, mode: int) -> Path:
-    """With its permissions from the first byte on: a key that anybody could read for a moment is not a secret."""
+    """Created with its permissions: a key that anybody could read for a moment is not a secret."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
     return path
@@ -87,8 +87,8 @@ def _write(path: Path, content: bytes, mode: int) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where they go")
-    parser.add_argument("--days", type=int, default=365, help="how long they are good for (default 365)")
+    parser.add_argument("folder", type=Path, help="where to write them")
+    parser.add_argument("--days", type=int, default=365, help="days until they expire (default 365)")
     arguments = parser.parse_args()
     try:
         for path in make_certificates(arguments.folder, arguments.days):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.connect import runner_for
+from excir_dask.common.wording import count, size
 from excir_dask.errors import UsageError
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
@@ -210,9 +211,7 @@ def _checkpoint(inputs: Inputs, options: ExplainOptions) -> Checkpoint | None:
 
 def _log_plan(inputs: Inputs, run_name: str | None) -> None:
     plan, snapshot = inputs.plan, inputs.snapshot
-    files = f"{len(snapshot.files):,} files, " if snapshot else ""
-    log.debug(
-        "plan: %s%s rows, %d features, %d slices of at most %s decoded bytes; run id %s",
-        files, f"{inputs.rows:,}", len(plan.selection.features), sum(1 for _ in plan.slices()),
-        f"{plan.slice_bytes:,}", run_name,
-    )  # fmt: skip
+    counts = [*([(len(snapshot.files), "file")] if snapshot else []), (inputs.rows, "row")]
+    counts += [(len(plan.selection.features), "feature"), (sum(1 for _ in plan.slices()), "slice")]
+    parts = ", ".join(count(number, noun) for number, noun in counts)
+    log.debug("plan: %s of at most %s decoded; run id %s", parts, size(plan.slice_bytes), run_name)

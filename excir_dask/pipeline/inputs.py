@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.common.wording import count
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
@@ -83,7 +84,7 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     snapshot = take_snapshot(location)
     selection = _select(describe_columns(snapshot), outputs, options)
     if snapshot.rows == 0:
-        raise LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
+        raise LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
     groups = resolve_groups(options, selection)
     layout = _layout(snapshot.location.filesystem, selection, sample)
     plan = make_plan(snapshot, selection, budget, sample)

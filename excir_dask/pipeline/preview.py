@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from excir_dask.common.wording import printable_lines
+from excir_dask.common.wording import count, printable_lines, size
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
@@ -63,15 +63,15 @@ class Preview:
         lines = [
             f"lake      {self.lake}",
             *([f"table     {self.table['table']}, version {self.table['version']}"] if self.table else []),
-            f"files     {self.files:,} ({_size(self.bytes)}, {self.row_groups:,} row groups)",
+            f"files     {self.files:,} ({size(self.bytes)}, {count(self.row_groups, 'row group')})",
             _checksums(**self.page_checksums),
             f"rows      {self.rows:,}",
             f"columns   {self.columns:,}, of which {self.features:,} can be explained",
         ]
         if self.slices:
             memory = self.worker_bytes(2), self.worker_bytes(8)
-            lines.append(f"slices    {self.slices:,} per scan, at most {_size(self.slice_bytes)} decoded each")
-            lines.append(f"memory    about {_size(memory[0])} for a worker with 2 threads, {_size(memory[1])} with 8")
+            lines.append(f"slices    {self.slices:,} per scan, at most {size(self.slice_bytes)} decoded each")
+            lines.append(f"memory    about {size(memory[0])} for a worker with 2 threads, {size(memory[1])} with 8")
         for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):
             if found:
                 lines.append(f"{title}:")
@@ -97,7 +97,7 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
     if selection is not None and snapshot.rows:
         plan = make_plan(snapshot, selection, parse_bytes(options.budget))
     elif selection is not None:
-        problem = LakeError(f"{snapshot.location.name} has {len(snapshot.files)} files but no rows")
+        problem = LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
     usable = [column for column in columns.values() if column.unusable is None and not column.conflicts]
     return Preview(
         lake=snapshot.location.name,
@@ -122,9 +122,3 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
 def _checksums(files_looked_at: int, files_without: int) -> str:
     having = files_looked_at - files_without
     return f"checksums in {having:,} of {files_looked_at:,} files{' looked at' if files_looked_at else ''}"
-
-
-def _size(count: int) -> str:
-    from dask.utils import format_bytes
-
-    return str(format_bytes(count))
