@@ -32,7 +32,7 @@ from excir_dask.graph.tasks import count_categories, scan_slice
 from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import CENTERINGS, Centers, concatenate
-from excir_dask.kernels.refine import doubtful, refined
+from excir_dask.kernels.refine import doubtful, doubtful_outputs, refined
 from excir_dask.kernels.rowsample import concatenate_samples, enough
 from excir_dask.kernels.sums import RowSums, Sums, concatenate_sums
 from excir_dask.kernels.trim import with_trimmed
@@ -134,7 +134,7 @@ class Scans:
 
     def _refined(self, stats: LakeStats, centering: str) -> LakeStats:
         """One more look at the columns whose quantiles the digests leave too uncertain; most lakes have none."""
-        features, outputs = doubtful(stats.features, centering), doubtful(stats.rows.outputs, centering)
+        features, outputs = doubtful(stats.features, centering), doubtful_outputs(stats.rows.outputs, centering)
         if not (features.any() or outputs.any()):
             return stats
         around = (stats.features.thresholds, features, stats.rows.outputs.thresholds, outputs)

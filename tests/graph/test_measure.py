@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from oracle import write_lake
+from oracle import cir, write_lake
 
 from excir_dask import explain
 from excir_dask.errors import InternalError
@@ -51,6 +51,29 @@ def test_rows_read_for_a_model_count_once(tmp_path):
     lake = write_lake(tmp_path / "lake", frame, 2)
     model = DecisionTreeRegressor(max_depth=3).fit(frame, frame["a"])
     assert explain(lake, model=model).provenance.bytes_read == 3 * sum(chunk_bytes(lake).values())
+
+
+@pytest.mark.parametrize(("centering", "scans"), [("midhinge", 2), ("median", 2), ("mean", 2), ("trimmed", 3)])
+def test_a_column_whose_rows_mostly_share_a_value_is_not_read_again(tmp_path, centering, scans):
+    rng = np.random.default_rng(0)
+    sparse = np.where(rng.random(20_000) < 0.8, 7.3, rng.standard_normal(20_000))
+    frame = pd.DataFrame({"sparse": sparse, "pred": np.round(sparse + rng.standard_normal(20_000), 2)})
+    lake = write_lake(tmp_path / "lake", frame, 2)
+    found = explain(lake, output="pred", centering=centering)
+    assert found.provenance.bytes_read == scans * sum(chunk_bytes(lake).values())
+    if centering != "mean":
+        assert found.features["cir"][0] == pytest.approx(cir(sparse, frame["pred"].to_numpy(), centering), abs=1e-12)
+        assert found.features["center_bound"][0] < 1e-12
+
+
+def test_only_the_outputs_are_read_again_for_their_median(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((6000, 3)), columns=["a", "b", "pred"])
+    lake = write_lake(tmp_path / "lake", frame, 2)
+    sizes = chunk_bytes(lake)
+    assert explain(lake, output="pred", centering="median").provenance.bytes_read == (
+        2 * sum(sizes.values()) + sizes["pred"]
+    )
 
 
 def add(parts: list[int]) -> int:
