@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from excir_dask import explain
-from excir_dask.kernels.centers import Centers
+from excir_dask.kernels.centers import CENTERINGS, Centers
 from excir_dask.kernels.scores import cir
 from excir_dask.kernels.sums import OutputSide, co_movement
 
@@ -76,7 +76,7 @@ def test_whole_weights_are_repeated_rows(seed):
     np.testing.assert_allclose(weighted, repeated, atol=1e-12)
 
 
-@pytest.mark.parametrize("centering", ["midhinge", "median", "mean", "trimmed"])
+@pytest.mark.parametrize("centering", CENTERINGS)
 def test_whole_weights_are_repeated_rows_in_large_columns_too(centering):
     frame = sample(7, 30_000)
     weights = np.random.default_rng(1).integers(0, 4, len(frame))
