@@ -51,18 +51,18 @@ def _called(name: str, call: Callable[[], str]) -> dict[str, Any]:
 
 def _command(hooks: Hooks, data: bytes) -> str:
     # its own session, so that processes which the command started are killed with it on a timeout
-    process = subprocess.Popen(
+    with subprocess.Popen(
         hooks.command,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-    )
-    try:
-        _, errors = process.communicate(data, timeout=hooks.timeout)
-    except subprocess.TimeoutExpired:
-        _end(process)
-        raise HookError(f"{hooks.command[0]} timed out after {hooks.timeout:g} s") from None
+    ) as process:
+        try:
+            _, errors = process.communicate(data, timeout=hooks.timeout)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise HookError(f"{hooks.command[0]} timed out after {hooks.timeout:g} s") from None
     if process.returncode != 0:
         said = errors.decode(errors="replace").strip()[-_TAIL:]
         raise HookError(f"{hooks.command[0]} exited with {process.returncode}{': ' if said else ''}{said}")
@@ -124,6 +124,7 @@ def _posted(hooks: Hooks, data: bytes) -> str:
         with urllib.request.build_opener(_Stay).open(request, timeout=hooks.timeout) as answer:
             return f"answered {_status(answer.status)}"
     except urllib.error.HTTPError as error:
+        error.close()
         moved = "; redirects are not followed, give the final address" if 300 <= error.code < 400 else ""
         raise HookError(f"answered {_status(error.code)}{moved}") from None
 

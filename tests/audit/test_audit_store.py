@@ -45,7 +45,9 @@ def test_two_audits_at_the_same_moment_both_land_in_the_history(plant):
         )
         for name in ("audit.yaml", "other.yaml")
     ]
-    assert [process.wait(120) for process in started] == [0, 0]
+    for process in started:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in started] == [0, 0]
     assert set(history.runs(open_store(plant / "audits"))["audit"]) == {"plant", "other"}
 
 
@@ -242,12 +244,13 @@ def long(*given):
 run.check_window = long
 main(["audit", {str(plant / "audit.yaml")!r}, "--date", "{FIRST}"])
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "running\n"
-    store = open_store(plant / "audits")
-    assert len(store.entries("locks", "plant")) == 1
-    process.terminate()
-    assert process.wait(60) == 143, process.stderr.read()
+    arguments = [sys.executable, "-c", code]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "running\n"
+        store = open_store(plant / "audits")
+        assert len(store.entries("locks", "plant")) == 1
+        process.terminate()
+        assert process.wait(60) == 143, process.stderr.read()
     assert store.entries("locks", "plant") == []
 
 

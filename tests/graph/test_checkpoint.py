@@ -202,9 +202,9 @@ def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goe
     reference = explain(long, output="pred", budget="1MiB")
     with dask_processes(1, "--nthreads", "1") as address:
         job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address)
-        process = subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        end_when(process, tmp_path / "states", "summarise", 2, lambda: kill_scheduler(address))
-        assert process.wait(timeout=120) == 75, process.stderr.read()
+        with subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            end_when(process, tmp_path / "states", "summarise", 2, lambda: kill_scheduler(address))
+            assert process.wait(timeout=120) == 75, process.stderr.read()
     with dask_processes(2) as address:
         job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address, "--json")
         done = subprocess.run(job, check=True, capture_output=True, text=True)
