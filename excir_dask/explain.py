@@ -71,52 +71,51 @@ def explain(
     Parameters
     ----------
     lake : path, URL, glob, list of files, or a pandas or dask DataFrame
-        Parquet files. Whatever begins with ``_`` or ``.`` is left out; Hive partition keys are columns.
+        Parquet files. Names that begin with ``_`` or ``.`` are left out; Hive partition keys are columns.
     output : str, list of str, or mapping class -> column
         Column or columns with the model's output (margins rather than probabilities or labels).
     model : file or object
         In place of ``output``: an XGBoost, LightGBM or ONNX file, an XGBoost, LightGBM or scikit-learn model, or any
-        callable on a pandas DataFrame that returns one or more columns. It is shown each row once.
+        callable on a pandas DataFrame that returns one or more columns. It scores each row once.
     predict_type : {"margin", "probability"}
-        What a model that can give both is asked for.
+        Which of them to explain, if the model has both.
     model_columns : list of str, optional
-        Columns that the model gets, in its order, where it does not know their names.
+        Columns that the model takes, in its order, if it does not store their names.
     allow_pickle : bool
         Load a pickle or joblib file as the model. Loading one runs whatever code is in it.
     features : names or shell patterns, optional
-        Columns to explain; a pattern that begins with ``!`` takes columns away, and a vector's name stands for all
-        its elements. Default: the model's columns, or every number.
+        Columns to explain; a pattern that begins with ``!`` excludes columns, and a vector's name stands for all its
+        elements. Default: the model's columns, or all numeric ones.
     categoricals : {"omit", "indicators"}
-        What becomes of text and dictionary columns: with indicators each category is a 0/1 feature, and the column is
-        a group.
+        Leave text and dictionary columns out, or make each category a 0/1 feature and the column a group.
     max_categories : int
-        Categories of a column that are features; the others are one feature together.
+        Largest categories of a column that become features; the others become one feature together.
     groups : mapping name -> features, path of a YAML or JSON file, or "correlation"
         Groups to score as one; they may overlap. "correlation" finds them (as ``group_correlated=0.9``).
     group_prefix : str, optional
-        Features whose names agree up to the last of these separators are a group: with ``"_"``, ``door_1`` and
+        Features whose names agree up to their last separator form a group: with ``"_"``, ``door_1`` and
         ``door_2`` are the group ``door``.
     group_correlated : float, optional
-        Find groups: features whose absolute rank correlations are all at least so large, in a sample of rows.
+        Find groups of features whose pairwise absolute rank correlations are all at least this large in a sample.
     group_rows : int
         Rows of that sample.
     weights : str, optional
         Column of row weights. Whole weights count as repeated rows, other weights are scaled to a mean of 1.
     fraction : float or "auto"
-        Share of the rows to use. Samples are nested and depend on ``seed`` and the rows alone. "auto" takes more rows
-        until the top features are those of all rows with the confidence asked for.
+        Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
+        until the top features are those of all rows with the given confidence.
     sampling : {"rows", "row-groups"}, optional
-        Draw each row (the default), or whole row groups: then the others are not read at all, but rows of a row group
-        often resemble each other, which the standard errors take into account. "auto" chooses by itself.
+        Draw single rows (the default) or whole row groups. Row groups that are not drawn are not read; but rows of a
+        row group often resemble each other, and the standard errors account for that. "auto" chooses for itself.
     seed : int
-        Of the sample.
+        Seed of the sample.
     target_jaccard, confidence, k : float, float, int
-        What "auto" is to reach: with this probability, the Jaccard of the top ``k`` with that of all rows is at least
-        the target.
+        Target of "auto": with probability ``confidence``, the Jaccard index of the top ``k`` and that of all rows is at
+        least ``target_jaccard``.
     centering : {"midhinge", "median", "mean", "trimmed"}
-        What features and outputs are centred on. ``trimmed`` reads the lake once more.
+        Centre of features and outputs. ``trimmed`` reads the lake once more.
     rank_by : {"strength", "cir"}
-        Rank by ``abs(2 cir - 1)``, or by ``cir`` as the paper does (what moves against the output comes last).
+        Rank by ``abs(2 cir - 1)``, or by ``cir`` as the paper does (features that move against the output come last).
     budget : int or str
         Decoded bytes that one slice may hold, for instance ``"64MB"``. Each thread holds one slice.
     scheduler : str or Client, optional
@@ -124,26 +123,24 @@ def explain(
     cluster : path, optional
         In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     checkpoint : path or URL, optional
-        Folder in which the states of finished slices are kept, where workers can reach it. The same run takes them
-        from there after it was ended in any way, and gives the same result to the byte. Once that is saved in ``out``
-        they are removed.
+        Folder for the states of finished slices, which all workers must reach. If a run ends early, the same run
+        resumes from them and gives the same result to the byte. They are removed once it is saved in ``out``.
     storage_options : mapping, optional
-        For fsspec filesystems: that of the lake, and of ``checkpoint`` where that is a URL.
+        Options of the fsspec filesystem of the lake, and of ``checkpoint`` if that is a URL.
     table_version : int, optional
-        Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, which is then the
-        one of the whole run.
+        Version of a Delta Lake table, or snapshot id of an Iceberg table. Default: the current one, for the
+        whole run.
     verify_checksums : bool
-        Check pages of the files that carry a checksum against it, and end where one does not match. What is found does
-        not depend on it.
+        Verify the checksums of pages that have one; a mismatch ends the run. The result does not depend on it.
     progress : bool, optional
         Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
     out : path, optional
-        Folder to save the explanation in. If it already holds that of the same question to the same files (its run
-        id), nothing is computed and that one is returned.
+        Folder to save the explanation in. If it already holds that of the same options and files (its run id), that
+        one is returned and nothing is computed.
     overwrite : bool
-        Replace another explanation that is in that folder.
+        Replace another explanation in that folder.
     force : bool
-        Compute again what is there already, in ``out`` or in ``checkpoint``.
+        Compute again, even if ``out`` or ``checkpoint`` hold the result.
 
     Returns
     -------

@@ -31,9 +31,10 @@ def plan(
     excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
     """
     from excir_dask.pipeline.preview import preview
+    from excir_dask.render.text.preview import text
 
     with log_to_stderr(quiet, verbose):
         found = preview(lake, ExplainOptions(output=output_of(outputs), **given))
-    click.echo(json.dumps(found.to_dict()) if as_json else str(found))
+    click.echo(json.dumps(found.to_dict()) if as_json else text(found))
     if found.problem is not None:
         raise found.problem

@@ -1,10 +1,10 @@
-"""As many rows as it takes: the sample grows until the top features are surely those of all rows.
+"""Adaptive sampling: the sample grows until its top features are those of all rows with the given confidence.
 
-Each step explains a sample that holds the one before, and takes over what is known of its rows: what a model said of
-them, and, up to a limit, the rows themselves. A step by row groups reads only those that are new, once.
-Single rows are drawn from all over the lake, so the first step caches as many as it may, and later ones take theirs
-from those; where they want more, and there is no model to be spared, all rows are taken, because all must be read
-anyway. What all steps took together is what the explanation tells.
+Each step explains a sample that contains the previous one and reuses what is known of its rows: the model's outputs
+and, up to a limit, the rows themselves. With row groups, a step reads only the new ones, once. Single rows are spread
+over the whole lake, so the first step caches as many as it may and later steps draw from the cache. If they need more
+and there is no model whose work could be saved, all rows are taken, because all must be read anyway. The costs in the
+explanation are those of all steps.
 """
 
 from __future__ import annotations
@@ -35,35 +35,34 @@ FIRST_ROWS = 2000
 """rows that the first step takes at least"""
 
 FIRST_GROUPS = 12
-"""row groups that the first step takes at least: fewer do not tell how much they differ"""
+"""row groups that the first step takes at least: fewer do not show how much they differ"""
 
 LARGEST = 0.7
-"""share beyond which all rows are taken instead: little would be saved"""
+"""share above which all rows are taken instead: little would be saved"""
 
 WORTHWHILE = 0.25
-"""share beyond which all rows are taken where all are read anyway"""
+"""share above which all rows are taken if all are read anyway"""
 
 EMPTY = 4.0
-"""times the share after a sample in which no row counts"""
+"""factor for the share after a sample without a usable row"""
 
 HALVINGS = 4
-"""shares that are looked at for the next step, each between the one before and the largest"""
+"""shares to try for the next step, each between the previous one and the largest"""
 
 ROUGH_DRAWS = 1000
 """simulated rankings that choose the next step"""
 
 LEAST_GROUPS = 40
-"""row groups from which on whole row groups are drawn where there is no model"""
-
+"""row groups that a lake must have for whole ones to be drawn, where there is no model"""
 
 CACHED_BYTES = KEPT_BYTES
-"""decoded rows that are cached at most: from a disk, reading Parquet again is twice as fast as reading those"""
+"""decoded bytes to cache at most: beyond memory, reading Parquet again is twice as fast as reading a spilled copy"""
 
 
 def run_adaptive(
     inputs: Inputs, options: ExplainOptions, runner: Runner, checkpoint: Checkpoint | None = None
 ) -> Explanation:
-    """Explain a sample that is as large as the target takes; all rows if nothing less will do."""
+    """Explain a sample that is just large enough for the target; all rows if nothing less will do."""
     began, bytes_read, resumed = time.perf_counter(), 0, 0
     by = options.sampling or _sampling(inputs)
     share = _first(inputs, by)
@@ -117,7 +116,7 @@ def run_adaptive(
 
 
 def _sampling(inputs: Inputs) -> str:
-    """Whole row groups save reading; single rows save a model's work, and what it said of them can be kept."""
+    """Whole row groups save reading; single rows save the work of a model, whose outputs are reused."""
     if inputs.outputs.model is not None or inputs.snapshot is None:
         return "rows"
     if sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows) < LEAST_GROUPS:
@@ -127,7 +126,7 @@ def _sampling(inputs: Inputs) -> str:
 
 
 def _first(inputs: Inputs, by: str) -> float:
-    """Share of the first step."""
+    """Share of the rows for the first step."""
     share = max(FIRST, FIRST_ROWS / inputs.rows) if inputs.rows else FIRST
     if SAMPLINGS[by].whole_row_groups and inputs.snapshot is not None:
         groups = sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows)
@@ -143,7 +142,7 @@ def _reads_everything(inputs: Inputs) -> bool:
 def _cache_fraction(inputs: Inputs) -> float | None:
     """Share of the rows to cache, at least that of the sample; None: too much to be cached."""
     if inputs.snapshot is None or (inputs.outputs.model is not None and not inputs.sample.whole_row_groups):
-        return None  # a frame is there already, and a model's rows are read for it alone
+        return None  # a frame is in memory already, and rows for a model are read only once
     size = cache_bytes(inputs.plan, inputs.plan.rows)
     if size is None:
         return None
@@ -164,14 +163,14 @@ def _judge(
     """
     outputs = explanation.outputs["output"]
     found = [explanation.stability(options.k, options.target_jaccard, output, share, draws) for output in outputs]
-    # of row groups that are unlike all that were read nothing is known
+    # nothing is known of row groups that are out of the range of those read
     blind = bool(explanation.facts.out_of_range)
     jaccard, probability = (min(each.jaccard for each in found), min(each.probability for each in found))
     return found[0].k, round(jaccard, 6), 0.0 if blind else round(probability, 6)
 
 
 def _next(explanation: Explanation, options: ExplainOptions, share: float) -> float:
-    """About the smallest larger share that will probably do; all rows if that is not much less."""
+    """About the smallest larger share that will probably do; 1.0 if little would be saved."""
     if explanation.facts.out_of_range:
         return 4.0 * share
     low, high = 2.0 * share, LARGEST

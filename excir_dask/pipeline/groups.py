@@ -1,4 +1,4 @@
-"""Which groups a run scores: those asked for, those that columns bring along, and those that are found."""
+"""The groups of a run: those given, those that vectors and categories form, and those found by correlation."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CORRELATED = 0.9
-"""rank correlation from which on ``groups="correlation"`` puts features together"""
+"""least rank correlation within a group that ``groups="correlation"`` finds"""
 
 _MANY = 5000
-"""features from which on it is said what finding groups will cost"""
+"""features from which on the log says what finding groups costs"""
 
 _log = logging.getLogger("excir_dask")
 
 
 @dataclass(frozen=True)
 class WantedGroups:
-    """Groups as they were asked for."""
+    """Groups as the options ask for them."""
 
     given: Groups = field(default_factory=dict)
     correlated: float | None = None
-    """rank correlation from which on features are put together; None: groups are not looked for"""
+    """least rank correlation within a group to find; None: no groups are searched for"""
 
 
 def resolve_groups(options: ExplainOptions, selection: Selection) -> WantedGroups:
-    """Check groups before anything is read; members that are categories are checked when they are known."""
+    """Check groups before any data is read; members that are categories are checked once those are known."""
     from excir_dask.kernels.correlation import correlation_cost
     from excir_dask.kernels.spearman import MOST_ROWS
 
@@ -64,7 +64,7 @@ def resolve_groups(options: ExplainOptions, selection: Selection) -> WantedGroup
 
 
 def all_groups(wanted: WantedGroups, selection: Selection, measured: Measurement, features: pd.DataFrame) -> Groups:
-    """Every group of a run: vectors and columns of categories are groups by themselves, unless one is called so."""
+    """All groups of a run: a vector or a column of categories is a group too, unless another has its name."""
     found = dict(wanted.given)
     by_vector: Groups = {}
     for feature in selection.features:

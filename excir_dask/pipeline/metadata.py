@@ -1,4 +1,4 @@
-"""The parts of an explanation beside its scores: outputs, facts that must repeat, and where everything came from."""
+"""The parts of an explanation besides its scores: outputs, facts that repeat with the run, and provenance."""
 
 from __future__ import annotations
 

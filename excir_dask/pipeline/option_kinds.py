@@ -1,4 +1,4 @@
-"""Kinds of options: which values each takes, and what a message says of any other value."""
+"""Kinds of options: the values each takes, and the message about any other value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Kind:
         return "give another value"
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value; ``name`` is what the message calls the option."""
+        """Reject a wrong value; the message calls the option ``name``."""
         if not self.accepts(value):
             raise UsageError(f"{name} is {brief(value)}; {self.expected}")
 

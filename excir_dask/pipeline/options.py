@@ -53,7 +53,7 @@ class Counts(Enum):
 
 @dataclass(frozen=True)
 class Option:
-    """What there is to know of an option but its default."""
+    """All that is known of an option, except its default."""
 
     kind: Kind
     help: str
@@ -74,7 +74,7 @@ def _option(
     metavar: str | None = None,
     typed: bool = True,
 ) -> Any:
-    """A field of a dataclass, with what there is to know of the option."""
+    """A field of the dataclass."""
     option = Option(kind, help, counts, metavar, typed)
     return field(default=default, repr=not isinstance(kind, Secrets), metadata={"option": option})
 
@@ -84,13 +84,13 @@ class ExplainOptions:
     """The options of one explanation; :func:`~excir_dask.explain` says more of each."""
 
     output: str | Sequence[str] | Mapping[str, str] | None = _option(
-        None, Columns(), "Column of model outputs, with a name for it if you like; repeat for several.",
+        None, Columns(), "Column of model outputs, optionally with a name; repeat for several.",
         Counts.RESOLVED, metavar="[CLASS=]COLUMN",
     )  # fmt: skip
     model: Any = _option(
         None, Model(), "In place of --output: an XGBoost, LightGBM or ONNX file.", Counts.RESOLVED, metavar="FILE"
     )
-    predict_type: str = _option("margin", Choice(PREDICT_TYPES), "What the model is asked for.", Counts.RESOLVED)
+    predict_type: str = _option("margin", Choice(PREDICT_TYPES), "Output of the model to explain.", Counts.RESOLVED)
     model_columns: Sequence[str] | None = _option(
         None, Names(), "Columns of a model that does not name them, in its order.", Counts.RESOLVED
     )
@@ -98,31 +98,31 @@ class ExplainOptions:
         False, Flag(), "Load a pickle or joblib file, which runs the code in it.", Counts.NEVER
     )
     features: str | Sequence[str] | None = _option(
-        None, Names(), "Names or patterns to explain; '!name' takes columns away.", Counts.RESOLVED
+        None, Names(), "Names or patterns to explain; '!name' excludes columns.", Counts.RESOLVED
     )
     categoricals: str = _option(
         "omit", Choice(("omit", "indicators")), "Text columns: left out, or one 0/1 feature per category."
     )
     max_categories: int = _option(
-        20, Integer(1), "Categories of a column that are features; the others are one feature together."
+        20, Integer(1), "Largest categories of a column that become features; the others become one."
     )
     groups: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = _option(
         None, Groups(), "YAML or JSON file of groups: name: [features].", Counts.RESOLVED, metavar="FILE"
     )
     group_prefix: str | None = _option(
-        None, Text(), "Group features by what stands before their last SEP.", Counts.RESOLVED, metavar="SEP"
+        None, Text(), "Group features by their names up to the last SEP.", Counts.RESOLVED, metavar="SEP"
     )
     group_correlated: float | None = _option(
         None, Share(), "Find groups with rank correlations of at least R.", Counts.RESOLVED, metavar="R"
     )
-    group_rows: int = _option(5000, Integer(2), "Rows that groups are found in.")
+    group_rows: int = _option(5000, Integer(2), "Rows to find groups in.")
     weights: str | None = _option(None, Text(), "Column of row weights.", Counts.RESOLVED, metavar="COLUMN")
     fraction: float | str = _option(
         1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
     )
     sampling: str | None = _option(
         None, Choice(SAMPLINGS),
-        "Draw each row, or whole row groups, which saves reading the others. [default: rows; auto chooses]",
+        "Draw rows, or whole row groups and read only those. [default: rows; auto chooses]",
         Counts.RESOLVED,
     )  # fmt: skip
     seed: int = _option(0, Integer(), "Seed of the row sample.")
@@ -132,9 +132,9 @@ class ExplainOptions:
     confidence: float = _option(
         0.95, Share(), "With --fraction auto: probability that the target is met.", Counts.ADAPTIVE
     )
-    k: int = _option(8, Integer(1), "How many features the top has.", Counts.ADAPTIVE)
-    centering: str = _option("midhinge", Choice(CENTERINGS), "What features and outputs are centred on.")
-    rank_by: str = _option("strength", Choice(RANKINGS), "What ranks follow.")
+    k: int = _option(8, Integer(1), "Size of the top.", Counts.ADAPTIVE)
+    centering: str = _option("midhinge", Choice(CENTERINGS), "Centre of features and outputs.")
+    rank_by: str = _option("strength", Choice(RANKINGS), "Value to rank by.")
     budget: int | str = _option(DEFAULT_BUDGET, Bytes(), "Decoded bytes that one slice may hold.", Counts.RESOLVED)
     scheduler: str | Client | None = _option(
         None, Scheduler(), "Address of a dask scheduler. [default: this machine]", Counts.NEVER, metavar="ADDRESS"
@@ -156,7 +156,7 @@ class ExplainOptions:
         Counts.RESOLVED, metavar="N",
     )  # fmt: skip
     verify_checksums: bool = _option(
-        True, Flag(), "Check pages of files that carry checksums; a mismatch ends the run.", Counts.NEVER
+        True, Flag(), "Verify the checksums of pages; a mismatch ends the run.", Counts.NEVER
     )
     progress: bool | None = _option(None, Flag(), "Show progress.", Counts.NEVER, typed=False)
     out: str | os.PathLike[str] | None = _option(
@@ -164,7 +164,7 @@ class ExplainOptions:
     )
     overwrite: bool = _option(False, Flag(), "Replace another result that is already there.", Counts.NEVER)
     force: bool = _option(
-        False, Flag(), "Compute again what is there already, of the same options and files.", Counts.NEVER
+        False, Flag(), "Compute again, even if the result of the same options and files is there.", Counts.NEVER
     )
 
     def __post_init__(self) -> None:
@@ -178,12 +178,12 @@ class ExplainOptions:
 
 
 OPTIONS: dict[str, Option] = {found.name: found.metadata["option"] for found in fields(ExplainOptions)}
-"""name of each option, in the order of ``explain`` -> what there is to know of it"""
+"""in the order of the keywords of ``explain``"""
 
 DEFAULTS: dict[str, Any] = {found.name: found.default for found in fields(ExplainOptions)}
 
 
 def check_option(name: str, value: Any, label: str | None = None) -> None:
-    """Refuse a value that an option does not take; ``label`` is what the message calls the option."""
+    """Reject a value that an option does not take; messages call the option ``label``."""
     if value is not None or DEFAULTS[name] is not None:
         OPTIONS[name].kind.check(label or name, value)

@@ -1,11 +1,10 @@
-"""What a run would read, from footers alone: the answer of ``excir plan``."""
+"""A preview of a run, from footers alone: what ``excir plan`` prints."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from excir_dask.common.wording import count, printable_lines, size
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
@@ -38,12 +37,12 @@ class Preview:
     converted: dict[str, str]
     conflicts: list[str]
     page_checksums: dict[str, Any]
-    """files that were looked at for them, and those of them without any"""
+    """how many files were checked for them, and how many of those have none"""
     remarks: list[str]
-    """what else was left out, a sentence each"""
+    """sentences about what else was left out"""
     slices: int
     slice_bytes: int
-    """decoded bytes of the largest slice: what each thread needs on top of the process itself"""
+    """decoded bytes of the largest slice: the memory of each thread, on top of the process itself"""
     problem: LakeError | None
     """what would stop a run"""
 
@@ -56,35 +55,12 @@ class Preview:
         }
 
     def worker_bytes(self, threads: int) -> int:
-        """Memory that a worker with so many threads needs, about."""
+        """Approximate memory of a worker with this many threads."""
         return BASE_MEMORY + threads * self.slice_bytes
-
-    def __str__(self) -> str:
-        lines = [
-            f"lake      {self.lake}",
-            *([f"table     {self.table['table']}, version {self.table['version']}"] if self.table else []),
-            f"files     {self.files:,} ({size(self.bytes)}, {count(self.row_groups, 'row group')})",
-            _checksums(**self.page_checksums),
-            f"rows      {self.rows:,}",
-            f"columns   {self.columns:,}, of which {self.features:,} can be explained",
-        ]
-        if self.slices:
-            memory = self.worker_bytes(2), self.worker_bytes(8)
-            lines.append(f"slices    {self.slices:,} per scan, at most {size(self.slice_bytes)} decoded each")
-            lines.append(f"memory    about {size(memory[0])} for a worker with 2 threads, {size(memory[1])} with 8")
-        for title, found in (("left out", self.left_out), ("converted to float64", self.converted)):
-            if found:
-                lines.append(f"{title}:")
-                lines += [f"  {name}: {reason}" for name, reason in list(found.items())[:20]]
-                if len(found) > 20:
-                    lines.append(f"  ... and {len(found) - 20} more")
-        lines += [f"note: {remark}" for remark in self.remarks]
-        lines.append(f"schema conflicts: {len(self.conflicts) or 'none'}")
-        return printable_lines([*lines, *(f"  {conflict}" for conflict in self.conflicts)])
 
 
 def preview(lake: str, options: ExplainOptions) -> Preview:
-    """Plan a run without reading data. What would stop the run is part of the answer, not an error."""
+    """Plan a run without reading data. A problem that would stop the run is part of the result, not an error."""
     outputs = () if options.output is None else output_columns(options.output).columns
     snapshot = take_snapshot(locate(lake, options.storage_options, options.table_version))
     columns = describe_columns(snapshot)
@@ -117,8 +93,3 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
         slice_bytes=plan.slice_bytes if plan else 0,
         problem=problem,
     )
-
-
-def _checksums(files_looked_at: int, files_without: int) -> str:
-    having = files_looked_at - files_without
-    return f"checksums in {having:,} of {files_looked_at:,} files{' looked at' if files_looked_at else ''}"

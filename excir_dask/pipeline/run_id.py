@@ -1,4 +1,4 @@
-"""Which run it is: the same options and the same files have the same id, and are not computed twice."""
+"""Run ids: the same options and files have the same id, and are not computed twice."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from excir_dask.version import __version__
 log = logging.getLogger(__name__)
 
 DIGITS = 12
-"""of a run id: two of a million runs share one with a chance of 1 in 500"""
+"""of a run id: among a million runs, two share one with probability 1/500"""
 
 
 def make_id(parts: Mapping[str, Any]) -> str:
-    """An id for everything that decides about a result.
+    """An id from everything that decides a result.
 
     >>> make_id({"lake": "f3a1", "seed": 0}) == make_id({"seed": 0, "lake": "f3a1"})
     True
@@ -37,16 +37,16 @@ def make_id(parts: Mapping[str, Any]) -> str:
 def lake_fingerprint(
     lake: Any, storage_options: Mapping[str, Any] | None = None, table_version: int | None = None
 ) -> str | None:
-    """Of the files of a lake, from their footers; None for a DataFrame, which has none."""
+    """From the footers of a lake's files; None for a DataFrame, which has none."""
     if not isinstance(lake, str | os.PathLike | Sequence):
         return None
     return take_snapshot(locate(lake, storage_options, table_version)).fingerprint
 
 
 def saved_id(file: Path, place: Sequence[str]) -> str | None:
-    """The id of the run that a saved result is of; ``place`` says under which keys of a JSON file it is.
+    """The run id of a saved result; ``place`` are the keys that lead to it in a JSON file.
 
-    None where there is no result, or one without an id: that is of another run, whatever this one is.
+    None where there is no result, or one without an id: that counts as another run.
     """
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -58,7 +58,7 @@ def saved_id(file: Path, place: Sequence[str]) -> str | None:
 
 
 def run_id(inputs: Inputs, options: ExplainOptions) -> str | None:
-    """The same for the same options and files; None for a DataFrame, of which nobody can say that."""
+    """The same for the same options and files; None for a DataFrame, which has no fingerprint."""
     if inputs.snapshot is None:
         return None
     return make_id(
@@ -73,7 +73,7 @@ def run_id(inputs: Inputs, options: ExplainOptions) -> str | None:
 
 
 def identity(inputs: Inputs, options: ExplainOptions) -> dict[str, Any]:
-    """What the states of a checkpoint have in common: everything that decides the result but the sample's size."""
+    """What all states of a checkpoint share: everything that decides the result, except the size of the sample."""
     assert inputs.snapshot is not None, "frames cannot be told apart"
     model, selection = inputs.outputs.model, inputs.plan.selection
     return {
@@ -126,7 +126,7 @@ class Target:
 def open_target(
     out: str | os.PathLike[str] | None, overwrite: bool, kind: str = "explanation", place: Sequence[str] = ("run_id",)
 ) -> Target:
-    """Look at the folder of a result; where only overwriting would do, say so before anything is read."""
+    """Look at the folder of a result; one that may not be replaced is refused before anything is read."""
     if out is None:
         return Target(None, kind, overwrite, None)
     folder = Path(out).expanduser()
@@ -137,4 +137,4 @@ def open_target(
 
 
 def say_done(run: str | None, out: str | os.PathLike[str]) -> None:
-    log.info("already done (run id %s): this is what %s holds; --force (force=True) computes it again", run, out)
+    log.info("already done (run id %s): %s holds the result; --force (force=True) computes it again", run, out)

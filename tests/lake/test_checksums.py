@@ -18,6 +18,7 @@ from excir_dask.errors import DataError
 from excir_dask.lake.checksums import HEADER_BYTES, first_page_offset, has_checksum
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.preview import preview
+from excir_dask.render.text.preview import text
 from excir_dask.training.train import train
 
 PAGES = [
@@ -130,7 +131,7 @@ def test_files_without_checksums_are_counted_by_their_first_page(lake, pages, ch
     counted = {"files_looked_at": 3, "files_without": 2 if checksum else 3}
     assert explain(str(lake), output="pred").provenance.lake.page_checksums == {"verified": True, **counted}
     assert preview(str(lake), ExplainOptions()).page_checksums == counted
-    assert f"checksums in {int(checksum)} of 3 files" in str(preview(str(lake), ExplainOptions()))
+    assert f"checksums in {int(checksum)} of 3 files" in text(preview(str(lake), ExplainOptions()))
 
 
 def test_of_files_in_a_store_at_most_some_are_looked_at(tmp_path):

@@ -21,6 +21,7 @@ from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.preview import preview
+from excir_dask.render.text.preview import text
 
 deltalake = pytest.importorskip("deltalake")
 from deltalake import DeltaTable, Field, write_deltalake  # noqa: E402
@@ -73,7 +74,7 @@ def test_a_version_that_is_not_there_is_wrong_usage(table):
 def test_the_version_is_saved_and_shown(table, tmp_path):
     explain(table, output="pred").save(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["lake"]["version"] == 3
-    assert "table     Delta Lake, version 3" in str(preview(str(table), ExplainOptions()))
+    assert "table     Delta Lake, version 3" in text(preview(str(table), ExplainOptions()))
 
 
 def test_an_overwritten_table_has_the_new_rows_alone(table):

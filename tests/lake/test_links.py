@@ -14,6 +14,7 @@ from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.locate import locate
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.preview import preview
+from excir_dask.render.text.preview import text
 
 ALL = ["b.parquet", "deep/a.parquet", "deep/er/c.parquet"]
 
@@ -62,8 +63,8 @@ def test_what_is_left_out_is_counted_in_the_result_the_text_and_the_plan(lake):
     assert result.facts.rows.lake == 120
     assert list(result.provenance.lake.remarks) == said
     assert preview(str(lake), ExplainOptions()).to_dict()["remarks"] == said
-    for text in (str(result), str(preview(str(lake), ExplainOptions()))):
-        assert all(f"note: {remark}" in text for remark in said)
+    for shown in (str(result), text(preview(str(lake), ExplainOptions()))):
+        assert all(f"note: {remark}" in shown for remark in said)
     done = subprocess.run(
         [sys.executable, "-m", "excir_dask", "plan", str(lake)], capture_output=True, text=True, check=True
     )

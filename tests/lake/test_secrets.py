@@ -19,6 +19,7 @@ from excir_dask.errors import ExcirError
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.preview import preview
+from excir_dask.render.text.preview import text
 
 SECRET = "Zq7-very+secret/value"
 
@@ -73,7 +74,7 @@ def test_nothing_that_is_saved_or_shown_holds_a_secret(lake, tmp_path, capsys, s
     found.save(tmp_path / "out")
     shown = [repr(found), str(found), found._repr_html_(), repr(found.provenance), repr(found.facts)]
     options = ExplainOptions(output="pred", storage_options=OPTIONS)
-    shown += [str(preview(lake, options)), repr(preview(lake, options).to_dict())]
+    shown += [text(preview(lake, options)), repr(preview(lake, options).to_dict())]
     inputs = resolve_inputs(lake, options)
     shown += [repr(options), repr(inputs), repr(inputs.layout), repr(inputs.snapshot), *capsys.readouterr()]
     saved = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]

@@ -18,6 +18,7 @@ from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.preview import BASE_MEMORY, preview
+from excir_dask.render.text.preview import text
 
 ROWS = 40
 
@@ -192,7 +193,7 @@ def test_memory_is_the_process_and_a_slice_a_thread(lake):
     from dask.utils import format_bytes
 
     found = preview(str(lake), ExplainOptions(output="pred"))
-    line = next(line for line in str(found).splitlines() if line.startswith("memory"))
+    line = next(line for line in text(found).splitlines() if line.startswith("memory"))
     assert format_bytes(BASE_MEMORY + 2 * found.slice_bytes) in line
     assert format_bytes(BASE_MEMORY + 8 * found.slice_bytes) in line
 
