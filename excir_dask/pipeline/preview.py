@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from excir_dask.common.wording import count
 from excir_dask.errors import LakeError, SchemaError
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
