@@ -23,7 +23,7 @@ from excir_dask.errors import UsageError
 from excir_dask.explain import explain
 from excir_dask.render.text import explanation as display
 from excir_dask.results.storage import check_target
-from excir_dask.training.result import check_target as check_model
+from excir_dask.training.result import check_model_path
 from excir_dask.training.train import train
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def check_folder(folder: str) -> Path:
             f"{home} exists and was not made by 'excir demo', so it is left alone; choose another --folder"
         )
     check_target(home / "explanation", overwrite=True)
-    check_model(home / "model.ubj", overwrite=True)
+    check_model_path(home / "model.ubj", overwrite=True)
     lake = home / "lake"
     for path in [lake] if lake.is_symlink() or lake.is_file() else lake.glob("*"):
         if path == lake or not path.is_file() or not PART.fullmatch(path.name):

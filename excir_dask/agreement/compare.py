@@ -29,9 +29,9 @@ def compare(a: Explanation | str | os.PathLike[str], b: Explanation | str | os.P
     Parameters
     ----------
     a, b : Explanation or path
-        Explanations, or the folders they were saved in. Where it matters, ``a`` is the one that counts as right.
+        Explanations, or the folders they were saved in. Where it matters, ``a`` is the reference.
     k : int
-        Size of the top that Jaccard and nDCG look at. Where there are no more than ``k`` features, it is half of them.
+        Size of the top for Jaccard and nDCG. If there are no more than ``k`` features, it is half of them.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def compare(a: Explanation | str | os.PathLike[str], b: Explanation | str | os.P
     import pandas as pd
 
     if not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"k is {k!r}; it is the number of features in the top, a whole number of at least 1")
+        raise UsageError(f"k is {k!r}; give the number of features in the top, an integer of at least 1")
     one, other = _loaded(a, "a"), _loaded(b, "b")
     outputs = common(one, other, "outputs")
     common(one, other, "features")
@@ -88,7 +88,7 @@ def _name(given: Explanation | str | os.PathLike[str], otherwise: str) -> str:
 
 
 def _measure(a: Explanation, b: Explanation, pairs: pd.DataFrame, k: int) -> dict[str, Any]:
-    """Columns of the table for one output and kind."""
+    """Measures of one output and kind."""
     cir_a, cir_b = pairs["cir_a"].to_numpy(dtype=np.float64), pairs["cir_b"].to_numpy(dtype=np.float64)
     rank_a, rank_b = pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()
     ranked_a = pairs[f"{a.facts.settings.rank_by}_a"].to_numpy(dtype=np.float64)

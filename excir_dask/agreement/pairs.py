@@ -1,4 +1,4 @@
-"""Two explanations side by side: what both have, a row for each feature or group."""
+"""Two explanations side by side: a row per feature or group that both have."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def without(names: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def common(a: Explanation, b: Explanation, kind: str) -> list[str]:
-    """Names that both have; an error where there are none."""
+    """Names that both have; an error if there are none."""
     in_a, in_b = have(a, kind), have(b, kind)
     known = set(in_b)
     both = [name for name in in_a if name in known]
     if not both:
         raise UsageError(
             f"the explanations have no {kind.removesuffix('s')} in common: {listed(in_a)} in a, {listed(in_b)} in b; "
-            f"explain both with the same names" + (" (output={'name': 'column'})" if kind == "outputs" else "")
+            "explain both with the same names" + (" (output={'name': 'column'})" if kind == "outputs" else "")
         )
     return both
 
 
 def paired(a: Explanation, b: Explanation, output: str, kind: str) -> pd.DataFrame:
-    """A row per feature or group that both have, in A's order, with places among those."""
+    """A row per feature or group that both have, in A's order, with ranks among these."""
     tables = []
     for explanation in (a, b):
         table = explanation.features if kind == "feature" else explanation.groups
@@ -55,7 +55,7 @@ def paired(a: Explanation, b: Explanation, output: str, kind: str) -> pd.DataFra
 
 
 def feature_pairs(output: str, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Scores of each feature in A and B, how far they are apart, and whether their errors explain it."""
+    """Scores of each feature in A and B, their difference, and whether it is beyond their errors."""
     import pandas as pd
 
     shift = pairs["cir_b"] - pairs["cir_a"]
@@ -76,7 +76,7 @@ def feature_pairs(output: str, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def regrouped(a: Explanation, b: Explanation) -> list[str]:
-    """Groups of one name that have other members in B than in A."""
+    """Groups of the same name whose members differ in A and B."""
     members = {group: set(inside) for group, inside in zip(a.groups["group"], a.groups["members"], strict=True)}
     pairs = dict(zip(b.groups["group"], b.groups["members"], strict=True))
     return [group for group, inside in pairs.items() if members.get(group, set(inside)) != set(inside)]

@@ -1,4 +1,4 @@
-"""What differs between the runs behind two explanations."""
+"""How the runs of two explanations differ."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import ModelSource
 
 _DIGITS = 12
-"""of a fingerprint that are shown"""
+"""digits of a fingerprint that are shown"""
 
 
 def differences(a: Explanation, b: Explanation, outputs: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """Settings, rows, model and lake, where they differ: (a's value, b's value).
+    """Settings, rows, model and lake that differ: (value of a, value of b).
 
     Parameters
     ----------
     outputs : list of str
-        Those that are compared; the columns of others do not count as a difference.
+        Outputs that are compared; columns of other outputs do not count.
     """
     one, other = _described(a, outputs), _described(b, outputs)
     names = sorted({*one, *other})
@@ -36,7 +36,7 @@ def _described(explanation: Explanation, outputs: Sequence[str]) -> dict[str, An
         "columns": {output: columns.get(output) for output in outputs},
         "rows": explanation.facts.rows.used,
         "model": _model(explanation.provenance.model),
-        # a lake that was only moved has the same fingerprint and is the same lake
+        # a lake that was moved has the same fingerprint, and is the same lake
         "lake": lake.fingerprint or lake.name,
     }
 
@@ -47,5 +47,5 @@ def _lake(explanation: Explanation) -> str:
 
 
 def _model(model: ModelSource | None) -> str | None:
-    """A model in one text, None where the outputs were columns of the lake."""
+    """A model as one string; None if the outputs are columns of the lake."""
     return None if model is None else f"{model.kind} {model.predict_type} {model.sha256[:_DIGITS]}"

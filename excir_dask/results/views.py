@@ -31,9 +31,11 @@ class Displayed:
 
 def text(result: Any) -> str:
     """A result as text for a terminal."""
-    from excir_dask.render.text import agreement, explanation, sweep
+    from excir_dask.render.text import agreement, explanation, sweep, training
 
-    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}
+    kinds: dict[str, Any] = {
+        "Agreement": agreement, "Explanation": explanation, "Sweep": sweep, "Training": training,
+    }  # fmt: skip
     return str(kinds[type(result).__name__].text(result))
 
 

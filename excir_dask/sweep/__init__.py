@@ -1,1 +1,1 @@
-"""How few rows give the ranking of all."""
+"""Sweeps: how few rows give the same ranking as all rows."""

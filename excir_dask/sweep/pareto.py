@@ -1,4 +1,4 @@
-"""What is worth its cost: the Pareto front of some runs, its knee, and the smallest fraction that is good enough."""
+"""The Pareto front of cost and agreement, its knee, and the smallest fraction that is good enough."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 
 def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
-    """Places of the points that no other point beats (at most the cost, at least the gain, and not equal in both).
+    """Indices of the points that no other point beats (at most the cost, at least the gain, and not equal in both).
 
-    The cheapest comes first; of equal points only the first is named.
+    The cheapest comes first; of equal points only the first counts.
 
     >>> front([1, 2, 3, 4], [0.5, 0.9, 0.8, 1.0])
     [0, 1, 3]
@@ -21,9 +21,9 @@ def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
 
 
 def knee(cost: Sequence[float], gain: Sequence[float]) -> int | None:
-    """Place of the front's point that is farthest above the chord from its cheapest to its best point.
+    """Index of the point of the front farthest above the chord from its cheapest to its best point.
 
-    Both axes count from 0 to 1 between those two. None where no point lies above the chord, as with fewer than three.
+    Both axes are scaled to 0 to 1 between these two. None if no point lies above the chord.
 
     >>> knee([1, 2, 3, 4], [0.5, 0.9, 0.8, 1.0])
     1
@@ -35,7 +35,7 @@ def knee(cost: Sequence[float], gain: Sequence[float]) -> int | None:
     width, height = cost[last] - cost[first], gain[last] - gain[first]
 
     def above(place: int) -> float:
-        # its distance from the chord, up to a factor that all points share
+        # distance from the chord, up to a common factor
         return (gain[place] - gain[first]) / height - (cost[place] - cost[first]) / width
 
     best = max(places[1:-1], key=above)

@@ -1,4 +1,4 @@
-"""The lightweight transfer: :func:`sweep` explains growing shares of the rows; how few give the ranking of all?"""
+"""The lightweight transfer: :func:`sweep` explains growing shares of the rows to find how few give the same ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.agreement.compare import compare
 from excir_dask.clusters.connect import find_client
-from excir_dask.errors import LakeChangedError, UsageError
+from excir_dask.errors import LakeChangedError
 from excir_dask.explain import explain_with
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import Counts, ExplainOptions
@@ -21,6 +21,7 @@ from excir_dask.pipeline.run_id import run_id as explain_id
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import LakeSource
 from excir_dask.results.sweep import Sweep
+from excir_dask.sweep.arguments import SET_BY_SWEEP, all_fractions, all_seeds, check_arguments
 from excir_dask.sweep.summary import choose, front_of, summarise
 from excir_dask.version import __version__
 
@@ -34,9 +35,7 @@ FRACTIONS = (0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 SHARED = (
     "features", "weights", "budget", "scheduler", "storage_options", "table_version", "verify_checksums", "progress",
 )  # fmt: skip
-"""options of explain that hold for training too"""
-OWN = ("fraction", "seed")
-"""options of explain and train that a sweep sets itself"""
+"""options of explain that training uses too"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Run:
     seconds: float
     """wall time of explaining"""
     train_seconds: float | None
-    """wall time of training; None where the model is fixed"""
+    """wall time of training; None if the model is fixed"""
 
 
 def sweep(
@@ -66,40 +65,40 @@ def sweep(
     force: bool = False,
     **options: Any,
 ) -> Sweep:
-    """Explain growing shares of the rows, and say how few reproduce the ranking of all of them.
+    """Explain growing shares of the rows, and find how few reproduce the ranking of all rows.
 
-    All rows are explained once, every smaller fraction once for each seed; every run is compared with that of all
-    rows. One further run of the smallest fraction comes first and is not counted: it compiles and fills caches.
+    All rows are explained once, every smaller fraction once per seed; every run is compared with that of all rows. A
+    warm-up run of the smallest fraction comes first and is not counted: it compiles code and fills caches.
 
     Parameters
     ----------
     lake : path, URL, glob, list of files, or a pandas or dask DataFrame
         As for :func:`~excir_dask.explain`.
     fractions : sequence of float
-        Shares of the rows. 1.0 is always among them: it is what the others are compared with.
+        Shares of the rows. 1.0 is always added: the others are compared with it.
     seeds : int or sequence of int
-        Seeds of the row samples, or how many of them (0, 1, ...).
+        Seeds of the row samples, or their number (0, 1, ...).
     k : int
-        Places of the ranking whose overlap (Jaccard index) is asked for.
+        Size of the top whose overlap (Jaccard index) is measured.
     target_jaccard : float
         Overlap that the chosen fraction must have for every seed and output.
     retrain : mapping, optional
         Train a model at every fraction instead of explaining a fixed one: arguments of :func:`~excir_dask.train`,
         of which ``label`` is required (``{"label": "bought", "params": {"max_depth": 4}}``). The model trained on a
         fraction is explained on that fraction and compared with the one trained on all rows with the same seed, so
-        that validation rows and parameters are the same; all rows then are trained on and explained once a seed.
+        that validation rows and parameters are the same; all rows are then trained on and explained once per seed.
     progress : bool, optional
-        Say on standard error which run is next and how far it is; by default where it is a terminal.
+        Report runs and their progress on standard error; by default only on a terminal.
     out : path, optional
-        Folder to save the sweep in. If it already holds that of the same question to the same files (its run id),
-        nothing is computed and that one is returned.
+        Folder to save the sweep in. If it already holds a sweep of the same arguments and files (the same run id),
+        that one is returned and nothing is computed.
     overwrite : bool
-        Replace another sweep that is in that folder.
+        Replace another sweep in that folder.
     force : bool
-        Compute again what is there already: times may differ.
+        Compute again even if that sweep is there; times may differ.
     **options
         Further arguments of :func:`~excir_dask.explain`: ``output`` or ``model``, ``features``, ``groups``, ...
-        Groups that are found by correlation are those of the run over all rows.
+        Groups found by correlation are those of the run over all rows.
 
     Returns
     -------
@@ -114,8 +113,8 @@ def sweep(
     >>> found.chosen
     0.25
     """
-    shares, draws = _fractions(fractions), _seeds(seeds)
-    _check(k, target_jaccard, retrain, options)
+    shares, draws = all_fractions(fractions), all_seeds(seeds)
+    check_arguments(k, target_jaccard, retrain, options)
     asked = ExplainOptions(**options, progress=progress)
     target = open_target(out, overwrite, "sweep", ("settings", "run_id"))
     run_id = None
@@ -137,6 +136,7 @@ def sweep(
     summary = summarise(runs)
     on_front, knee = front_of(summary)
     full = references[draws[0]]
+    explained = full.facts.settings.to_dict()
     found = Sweep(
         runs=runs,
         summary=summary,
@@ -149,7 +149,7 @@ def sweep(
             "k": k,
             "target_jaccard": target_jaccard,
             "retrain": None if retrain is None else {name: _plain(value) for name, value in retrain.items()},
-            "explain": {name: value for name, value in full.facts.settings.to_dict().items() if name not in OWN},
+            "explain": {name: value for name, value in explained.items() if name not in SET_BY_SWEEP},
             "lake": full.provenance.lake.to_dict(),
             "rows": full.facts.rows.used,
             "versions": dict(full.provenance.versions),
@@ -180,9 +180,9 @@ def _runs(
     retrain: Mapping[str, Any] | None,
     options: ExplainOptions,
 ) -> Iterator[Run]:
-    """Seed by seed with all rows first, so that a machine that slows down slows every fraction alike.
+    """All rows first, then seed by seed, so that a machine that slows down slows every fraction alike.
 
-    All runs see the same rows: the table's version of the first one, and no other files.
+    All runs read the same files: the table version of the first run.
     """
     first: LakeSource | None = None
     order = [(1.0, seed) for seed in (seeds[:1] if retrain is None else seeds)]
@@ -219,14 +219,14 @@ def _run(lake: Any, fraction: float, seed: int, retrain: Mapping[str, Any] | Non
 def _same_files(first: LakeSource | None, now: LakeSource) -> LakeSource:
     if first is not None and first.fingerprint != now.fingerprint:
         raise LakeChangedError(
-            f"{now.name} had {first.files:,} files with {first.rows:,} rows when the sweep began, and has "
-            f"other ones now ({now.files:,} with {now.rows:,} rows), so that runs cannot be compared; run again"
+            f"{now.name} had {first.files:,} files with {first.rows:,} rows when the sweep began, and now has other "
+            f"files ({now.files:,} with {now.rows:,} rows), so runs cannot be compared; run again"
         )
     return now if first is None else first
 
 
 def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:
-    """Rows of ``runs``: cost of a run, and its agreement with all rows for each output, features and groups."""
+    """Rows of ``runs``: the cost of a run and its agreement with all rows, per output, for features and groups."""
     import pandas as pd
 
     explanation = run.explanation
@@ -246,42 +246,8 @@ def _agreement(reference: Explanation, run: Run, k: int) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(cost), table.reset_index(drop=True)], axis=1)
 
 
-def _fractions(fractions: Sequence[float]) -> list[float]:
-    found = sorted({float(fraction) for fraction in fractions} | {1.0})
-    if found[0] <= 0.0 or found[-1] > 1.0:
-        wrong = found[0] if found[0] <= 0.0 else found[-1]
-        raise UsageError(f"a fraction is {wrong}; each must be above 0 and at most 1")
-    if len(found) < 2:
-        raise UsageError("fractions has nothing below 1.0 to compare with all rows; give for instance [0.2, 0.5]")
-    return found
-
-
-def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    found = list(range(seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-    if not found:
-        raise UsageError(f"seeds is {seeds}; give at least one, or how many there are")
-    return found
-
-
-def _check(k: int, target: float, retrain: Mapping[str, Any] | None, options: Mapping[str, Any]) -> None:
-    if k < 1:
-        raise UsageError(f"k is {k}; the overlap of rankings needs at least 1 place")
-    if not 0.0 < target <= 1.0:
-        raise UsageError(f"target_jaccard is {target}; it must be above 0 and at most 1")
-    for name in OWN:
-        if name in options or name in (retrain or {}):
-            raise UsageError(f"{name} is set by the sweep itself; give it as {name}s=[...]")
-    if retrain is None:
-        return
-    if not retrain.get("label"):
-        raise UsageError("retrain needs the column to learn: retrain={'label': ...} (--label)")
-    for name in ("output", "model"):
-        if options.get(name) is not None:
-            raise UsageError(f"{name} is given, but retrain makes the model that is explained; leave out one of them")
-
-
 def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it."""
+    """A setting as a JSON value."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inside) for name, inside in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""From the runs of a sweep to one line a fraction: what it cost, and how well it agreed with all rows."""
+"""The summary of a sweep: a row per fraction with its cost and its agreement with all rows."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HIGH = ("jaccard", "spearman", "kendall", "ndcg")
-"""figures of an agreement that are 1 where nothing changes"""
+"""measures of agreement whose best value is 1"""
 LOW = ("procrustes", "affine", "kl", "score_shift", "rank_shift")
-"""figures that are 0 where nothing changes"""
+"""measures whose best value is 0"""
 
 
 def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     """A row per kind (features, groups) and fraction.
 
-    Costs are medians over the seeds. Of every figure of agreement each seed counts with its worst output;
-    ``<figure>_mean`` is the mean over seeds, ``<figure>_worst`` the worst seed.
+    Costs are medians over the seeds. For measures of agreement each seed counts by its worst output; ``<measure>_mean``
+    is the mean over seeds, ``<measure>_worst`` the worst seed.
     """
     import pandas as pd
 
@@ -52,12 +52,12 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_kind(summary: pd.DataFrame, kind: str = "features") -> pd.DataFrame:
-    """The lines of features or of groups, the smallest fraction first."""
+    """The rows of features or of groups, the smallest fraction first."""
     return summary[summary["kind"] == kind].sort_values("fraction", ignore_index=True)
 
 
 def front_of(summary: pd.DataFrame, metric: str = "jaccard") -> tuple[tuple[float, ...], float | None]:
-    """Fractions on the front of seconds against the mean of a figure of agreement, and the one at its knee."""
+    """Fractions on the Pareto front of seconds and the mean of a measure, and the one at its knee."""
     table = of_kind(summary)
     cost = table["seconds"].tolist()
     gain = (table[f"{metric}_mean"] * (-1 if metric in LOW else 1)).tolist()

@@ -1,7 +1,7 @@
-"""Rows on the workers, and XGBoost over them.
+"""Reads rows on the workers, and runs XGBoost over them.
 
-Rows are placed by hand: a lake's partitions go in order to the workers in the order of the ranks that XGBoost gives
-them, so that the same number of workers trains the same model every time.
+Partitions are assigned explicitly: in the order of the lake, to workers in the order of their XGBoost ranks. So the
+same number of workers trains the same model every time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Boosted:
-    """What XGBoost returns."""
+    """The result of XGBoost."""
 
     booster: Any
     history: dict[str, dict[str, list[float]]]
@@ -32,7 +32,7 @@ class Boosted:
 
 
 def place(sizes: Sequence[int], workers: int) -> list[int]:
-    """Which worker reads each partition: neighbours together, about equal rows for all.
+    """The worker of each partition: neighbours together, about equal numbers of rows.
 
     >>> place([10, 10, 10, 10, 10, 10], 3)
     [0, 0, 1, 1, 2, 2]
@@ -49,7 +49,7 @@ class Boosting:
     client : Client
     workers : sequence of Worker
     token : str
-        Of this run: keys are shared by everybody on a cluster.
+        Of this run: keys must be unique on a cluster.
     progress : bool, optional
     """
 
@@ -60,10 +60,10 @@ class Boosting:
         self.partitions: list[Future[Any]] = []
 
     def read(self, spans: Sequence[Sequence[Fragment]], recipe: Recipe) -> list[Shape]:
-        """Read every span on its worker, where it stays; returns what became of its rows."""
+        """Read every span on its worker, where it stays, and return the shapes."""
         sizes = [sum(sum(fragment.rows) for fragment in fragments) for fragments in spans]
         places = [self.watch.workers[i] for i in place(sizes, len(self.watch.workers))]
-        self.watch.workers = list(dict.fromkeys(places))  # the others may come and go
+        self.watch.workers = list(dict.fromkeys(places))  # the others may join and leave
         shared = self.client.submit(_same, recipe, key=f"excir-train-recipe-{self.token}")
         shapes = []
         for i, (fragments, worker) in enumerate(zip(spans, places, strict=True)):
@@ -73,7 +73,7 @@ class Boosting:
             name = f"excir-train-shape-{self.token}-{i}"
             shapes.append(self.client.submit(shape, self.partitions[-1], key=name, **here))
         self.watch.wait(shapes, sizes, "reading rows")
-        # read anew elsewhere if a worker is lost: XGBoost then sees that it is, and gives its locks back
+        # if a worker is lost, partitions may be read elsewhere: XGBoost then notices, and releases its locks
         self.client.run_on_scheduler(_loosen, keys=[future.key for future in self.partitions])
         return list(self.client.gather(shapes))
 
@@ -86,7 +86,7 @@ class Boosting:
         rounds: int,
         early_stopping: int,
     ) -> Boosted:
-        """XGBoost over the partitions that were read."""
+        """Run XGBoost over the partitions."""
         import xgboost
         from xgboost import dask as dxgb
 
@@ -108,7 +108,7 @@ class Boosting:
             if any(rows["validation"]):
                 evals.append((matrix("validation", ref=train), "validation"))
             self.partitions.clear()  # the matrices hold their rows now
-            # without this every worker prints its rank; the parameters were tried, and warned of, before
+            # else every worker prints its rank; warnings about parameters have been shown already
             with xgboost.config_context(verbosity=0):
                 return dxgb.train(
                     self.client, params, train, rounds, evals=evals, early_stopping_rounds=early_stopping or None,
@@ -134,7 +134,7 @@ class Boosting:
         )
 
     def _array(self, part: str, name: str, rows: Sequence[int], width: int) -> Any:
-        """A dask array of one set's matrix, labels or weights: a block for each partition that has rows of the set."""
+        """A dask array of the matrix, labels or weights of one set: a block per partition with rows of the set."""
         import dask.array as da
         from dask.delayed import delayed
 
@@ -167,7 +167,7 @@ def _pick(partition: Any, part: str, name: str) -> Any:
 
 
 def _tracker(client: Client) -> Any:
-    """Where the workers meet: those of a cluster inside this process do so at an address that every machine has."""
+    """Where the workers meet; for a cluster inside this process that is the loopback address."""
     from xgboost.collective import Config
 
     return Config(tracker_host_ip="127.0.0.1") if address_of(client).startswith("inproc:") else None

@@ -1,4 +1,4 @@
-"""What runs on the workers between two rounds. Imported only where XGBoost is wanted."""
+"""Callbacks that run on the workers between rounds. Imported only when XGBoost is needed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _PAUSE = 0.1
 """seconds between two messages to the client"""
 
 _stopped: set[str] = set()
-"""tokens of the runs that this process must stop"""
+"""tokens of runs that this process must stop"""
 
 
 def stop(token: str) -> None:
-    """Let the training of a run end after the round that it is in; runs on a worker."""
+    """Stop the training of a run after the current round; runs on a worker."""
     _stopped.add(token)
 
 
 class Report(TrainingCallback):
-    """Tells the client how far the training is, and stops it when the client has gone."""
+    """Reports progress to the client, and stops the training if the client asks for it."""
 
     def __init__(self, token: str, topic: str | None):
         self.token = token

@@ -1,7 +1,7 @@
-"""What there is to learn: the values of the label column, and the objective they imply.
+"""The label column: its values, and the objective they imply.
 
-Text, truth values and whole numbers of an integer type are classes if there are 2 to 100 of them; floating numbers are
-classes only if they are all 0 or 1. Everything else is a number to predict. An objective that the user names wins.
+Text, Booleans and integers are classes if there are 2 to 100 distinct values; floats are classes only if they are all 0
+or 1. Everything else is a number to predict. An objective given by the user wins.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from excir_dask.lake.schema import Column
 from excir_dask.lake.snapshot import Snapshot
 
 MOST_CLASSES = 100
-"""different values of a label that are still taken for classes"""
+"""most distinct values of a label that count as classes"""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class LabelValues:
-    """What a pass over the label column found."""
+    """Values of the label column."""
 
     rows: int
     missing: int
     """of those, null, NaN or infinite"""
     values: tuple[float, ...] | tuple[str, ...]
-    """different values in order; one more than ``MOST_CLASSES`` of them if there are more"""
+    """distinct values in order; at most ``MOST_CLASSES + 1`` of them"""
 
     @property
     def few(self) -> bool:
@@ -57,7 +57,7 @@ class Target:
     """text, bool, integer or float"""
     objective: str
     values: tuple[float, ...] | tuple[str, ...] = ()
-    """what stands in the column for each class; empty where the label is a number to predict"""
+    """value of each class in the column; empty if the label is a number to predict"""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Target:
         return tuple(value if isinstance(value, str) else f"{value:.17g}" for value in self.values)
 
     def encode(self, reader: FragmentReader) -> Floats:
-        """The label of every row: a class's number, or the number itself; NaN where it is missing."""
+        """The label of every row: the index of its class, or the number itself; NaN if missing."""
         if self.kind == "text":
             codes = pc.index_in(_texts(reader, self.label), value_set=pa.array(self.values, pa.string()))
             return np.asarray(codes.cast(pa.float64()).to_numpy(zero_copy_only=False))
@@ -93,7 +93,7 @@ def label_kind(snapshot: Snapshot, columns: Mapping[str, Column], label: str) ->
     if types and all(_is_text(kind) for kind in types):
         if column.key:
             raise SchemaError(
-                f"column '{label}' (label) is text in the names of folders ('{label}=...'); write it into the files"
+                f"column '{label}' (label) is text in folder names ('{label}=...'); write it into the files"
             )
         return "text"
     if column.unusable is not None:
@@ -104,7 +104,7 @@ def label_kind(snapshot: Snapshot, columns: Mapping[str, Column], label: str) ->
 
 
 def find_values(fragments: Sequence[Fragment], label: str, kind: str, filesystem: fs.FileSystem) -> LabelValues:
-    """The different labels of some fragments; on a worker."""
+    """The distinct labels of some fragments; runs on a worker."""
 
     def read(fragment: Fragment) -> LabelValues:
         files = OpenFiles()
@@ -138,7 +138,7 @@ def merge_values(parts: Sequence[LabelValues]) -> LabelValues:
 
 
 def decide(label: str, kind: str, found: LabelValues, objective: str | None = None) -> Target:
-    """The target that a label's kind and values imply, or that a named objective asks for.
+    """The target that the kind and values of a label imply, or that an objective asks for.
 
     >>> decide("broken", "integer", LabelValues(9, 0, (0.0, 1.0))).objective
     'binary:logistic'
@@ -160,22 +160,22 @@ def decide(label: str, kind: str, found: LabelValues, objective: str | None = No
         objective = ("binary:logistic" if count == 2 else "multi:softprob") if whole and found.few else None
         if objective is None and kind == "text":
             raise DataError(
-                f"column '{label}' (label) holds more than {MOST_CLASSES} different texts, such as "
+                f"column '{label}' (label) holds more than {MOST_CLASSES} distinct texts, such as "
                 f"{', '.join(map(repr, found.values[:3]))}; a label has at most {MOST_CLASSES} classes"
             )
     if objective is None or not objective.startswith(("binary:", "multi:")):
         if kind == "text":
             raise UsageError(
                 f"objective {objective} predicts a number, but column '{label}' is text; "
-                "leave the objective out, or name a number column"
+                "leave the objective out, or name a numeric column"
             )
         return Target(label, kind, objective or "reg:squarederror")
     many = str(count) if found.few else f"more than {MOST_CLASSES}"
     if objective.startswith("binary:") and count != 2:
-        raise UsageError(f"objective {objective} asks for 2 classes, but column '{label}' has {many} different values")
+        raise UsageError(f"objective {objective} asks for 2 classes, but column '{label}' has {many} distinct values")
     if not found.few:
         raise UsageError(
-            f"objective {objective} asks for classes, but column '{label}' has {many} different values; "
+            f"objective {objective} asks for classes, but column '{label}' has {many} distinct values; "
             "leave the objective out to predict a number"
         )
     return Target(label, kind, objective, found.values)

@@ -1,4 +1,4 @@
-"""XGBoost's own parameters: as typed, completed, and tried before anything is read."""
+"""XGBoost's parameters: parsed, completed, and tried before anything is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONS = {
     "num_round": "rounds",
     "early_stopping_rounds": "early_stopping",
 }
-"""names from XGBoost's other interfaces -> arguments of ours"""
+"""names in XGBoost's other interfaces -> our arguments"""
 
 _TRIAL_ROWS = 8
 
@@ -46,7 +46,7 @@ def parse_params(items: Sequence[str]) -> dict[str, Any]:
 
 
 def complete(params: Mapping[str, Any], target: Target, seed: int) -> dict[str, Any]:
-    """Parameters with what the target and the seed add."""
+    """Parameters with those that target and seed add."""
     full: dict[str, Any] = {"tree_method": "hist", "seed": seed, **params, "objective": target.objective}
     if target.objective.startswith("multi:"):
         full["num_class"] = len(target.values)
@@ -59,38 +59,38 @@ def complete(params: Mapping[str, Any], target: Target, seed: int) -> dict[str, 
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Refuse what cannot work over partitions of rows."""
+    """Refuse parameters that do not work with rows in partitions."""
     for name, option in _OPTIONS.items():
         if name in params:
-            raise UsageError(f"'{name}' is not a parameter of the booster here; use '{option}'")
+            raise UsageError(f"'{name}' is not a booster parameter here; use '{option}'")
     objective = params.get("objective")
     if objective is not None and not isinstance(objective, str):
-        raise UsageError(f"objective is a {type(objective).__name__}; name one of XGBoost's own objectives")
+        raise UsageError(f"objective is a {type(objective).__name__}; name one of XGBoost's objectives")
     if objective is not None and objective.startswith("rank:"):
-        raise UsageError(f"objective {objective} needs query groups, which a lake's rows do not have")
+        raise UsageError(f"objective {objective} needs query groups, which a lake does not have")
     if objective == "survival:aft":
-        raise UsageError("objective survival:aft needs two bounds a row; a lake's label is one column")
+        raise UsageError("objective survival:aft needs two bounds per row, but the label is one column")
     if params.get("tree_method", "hist") not in ("hist", "auto"):
-        raise UsageError(f"tree_method is '{params['tree_method']}'; only hist works on partitions that stay apart")
+        raise UsageError(f"tree_method is '{params['tree_method']}'; only hist works with partitions")
     if params.get("booster", "gbtree") not in ("gbtree", "dart"):
-        raise UsageError(f"booster is '{params['booster']}'; only trees (gbtree, dart) can be cut at the best round")
+        raise UsageError(f"booster is '{params['booster']}'; only trees (gbtree, dart) can be cut after the best round")
 
 
 def check_names(features: Sequence[str]) -> None:
     for name in features:
         if any(mark in name for mark in "[]<"):
             raise SchemaError(
-                f"column '{name}' cannot be a feature: XGBoost allows no '[', ']' or '<' in a name; "
+                f"column '{name}' cannot be a feature: XGBoost allows no '[', ']' or '<' in names; "
                 "rename it, or choose features without it"
             )
 
 
 def rehearse(params: Mapping[str, Any], features: Sequence[str], target: Target, found: LabelValues) -> None:
-    """One round on a few made-up rows: a mistyped objective or metric shows here, not after the lake was read."""
+    """Train one round on a few made-up rows, so that a mistyped objective or metric fails before the lake is read."""
     import xgboost
 
     if not str(params.get("device", "cpu")).startswith("cpu"):
-        return  # this machine need not have what the workers have
+        return  # this machine may lack the device that the workers have
     labels = range(len(target.values)) if target.values else found.values
     y = np.resize(np.asarray(list(labels), dtype=np.float32), _TRIAL_ROWS)
     X = np.zeros((_TRIAL_ROWS, len(features)), dtype=np.float32)
@@ -105,7 +105,7 @@ def rehearse(params: Mapping[str, Any], features: Sequence[str], target: Target,
 
 
 def model_error(error: Exception) -> ModelError:
-    """XGBoost's message without its place in the source and its stack."""
+    """XGBoost's message without source position and stack."""
     text = re.sub(r"^\[\d+:\d+:\d+\] \S+:\d+: ", "", str(error).split("\nStack trace:")[0].strip())
     objective = re.search(r"Unknown objective function: `(.*)`", text)
     if objective:
@@ -121,5 +121,5 @@ def _from_file(name: str) -> dict[str, Any]:
     shape = "write a mapping such as {max_depth: 6}"
     found = read_text_file(name, "parameters", shape)
     if not isinstance(found, dict):
-        raise UsageError(f"{name} does not hold parameters; {shape}")
+        raise UsageError(f"{name} is not a mapping of parameters; {shape}")
     return {str(key): value for key, value in found.items()}

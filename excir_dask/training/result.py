@@ -1,4 +1,4 @@
-"""What a training leaves: the model, and what is known of it."""
+"""The result of a training: the model and its metadata."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import unwritable_parent, write_file
-from excir_dask.common.wording import printable_lines
 from excir_dask.errors import ModelError, UsageError
+from excir_dask.results import views
 from excir_dask.results.metadata import LakeSource
 from excir_dask.results.record import Record, required
 from excir_dask.results.storage import check_format, read_json
@@ -50,24 +50,24 @@ class Training:
     """in the order of the model's inputs"""
     label: str
     classes: tuple[str, ...]
-    """names in the order of the model's outputs; empty where it predicts a number"""
+    """names in the order of the model's outputs; empty if it predicts a number"""
     objective: str
     metric: str
-    """that decides about the best round"""
+    """that decides the best round"""
     best_iteration: int
-    """counted from 0; the last round that the model keeps"""
+    """last round that the model keeps, counted from 0"""
     best_score: float
-    """the metric at that round, on the validation rows if there are any"""
+    """the metric after that round, on the validation rows if there are any"""
     history: dict[str, dict[str, list[float]]]
     """``train`` and ``validation`` -> metric -> value after each round"""
     rows: dict[str, int]
-    """of the lake, sampled, without_label, without_weight, train, validation"""
+    """numbers of rows: lake, sampled, without_label, without_weight, train, validation"""
     params: dict[str, Any]
-    """XGBoost's, complete"""
+    """all of XGBoost's parameters"""
     settings: dict[str, Any]
-    """the other arguments that decide about the model"""
+    """the other arguments that decide the model"""
     left_out: dict[str, str]
-    """columns that nobody asked for and that are not numbers -> reason"""
+    """column that is not numeric and was not asked for -> reason"""
     provenance: TrainingProvenance
     """what may differ between two runs with the same model"""
     seconds: float
@@ -81,7 +81,7 @@ class Training:
         return xgboost.Booster(model_file=bytearray(self.model))
 
     def summary(self) -> dict[str, Any]:
-        """What most readers want to know, as plain values."""
+        """The main facts as plain values."""
         return {
             "objective": self.objective,
             "classes": list(self.classes),
@@ -95,32 +95,17 @@ class Training:
         }
 
     def __str__(self) -> str:
-        found = self.summary()
-        classes = f" ({len(self.classes)} classes: {', '.join(self.classes[:8])})" if self.classes else ""
-        lines = [
-            f"objective   {self.objective}{classes if len(self.classes) <= 8 else classes[:-1] + ', ...)'}",
-            f"features    {len(self.features):,}",
-            f"rows        {self.rows['train']:,} to train on, {self.rows['validation']:,} to validate with",
-            *(
-                f"left out    {self.rows[f'without_{what}']:,} rows without a {what}"
-                for what in ("label", "weight")
-                if self.rows[f"without_{what}"]
-            ),
-            f"{self.metric:<11} "
-            + ", ".join(f"{found[part]:.6g} on {part} rows" for part in ("validation", "train") if part in found),
-            f"best round  {self.best_iteration + 1} of {found['rounds']}",
-        ]
-        return printable_lines(lines)
+        return views.text(self)
 
     def __repr__(self) -> str:
-        return str(self)
+        return views.text(self)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Training:
-        """Write the model (``.ubj`` or ``.json``), and beside it ``<stem>.training.json`` with all that is known of it.
+        """Write the model (``.ubj`` or ``.json``), and beside it ``<stem>.training.json`` with its metadata.
 
         Each file appears whole or not at all, the model last.
         """
-        target = check_target(path, overwrite)
+        target = check_model_path(path, overwrite)
         content = self.model if target.suffix == ".ubj" else bytes(self.booster.save_raw("json"))
         about = {
             "format": FORMAT,
@@ -137,7 +122,7 @@ class Training:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Training:
-        """Read a saved model and what is known of it back; a model that was changed since then is an error."""
+        """Load a saved model and its metadata; a model that was changed since is an error."""
         import xgboost
 
         target = Path(path)
@@ -146,7 +131,7 @@ class Training:
         check_format(source, about, FORMAT, VERSION)
         content = target.read_bytes()
         if hashlib.sha256(content).hexdigest() != required(about, "sha256", str(source)):
-            raise ModelError(f"{target} is not the model that {source.name} beside it tells of; train it again")
+            raise ModelError(f"{target} is not the model that {source.name} describes; train it again")
         model = content
         if target.suffix != ".ubj":
             model = bytes(xgboost.Booster(model_file=bytearray(content)).save_raw("ubj"))
@@ -158,7 +143,7 @@ class Training:
 
 
 def sidecar(model: Path) -> Path:
-    """The file beside a model that tells about its training.
+    """The file beside a model that holds its metadata.
 
     >>> sidecar(Path("models/risk.ubj")).name
     'risk.training.json'
@@ -166,10 +151,10 @@ def sidecar(model: Path) -> Path:
     return model.with_name(f"{model.stem}.training.json")
 
 
-def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """The path, if a model may be saved there; worth asking before hours of work."""
+def check_model_path(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """The path, if a model may be saved there; checked before hours of work."""
     if "://" in os.fspath(path):
-        raise UsageError(f"{path} is a URL; models are saved on this machine, copy it from there")
+        raise UsageError(f"{path} is a URL; save the model on this machine, and copy it from there")
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise UsageError(f"a model is saved as {' or '.join(SUFFIXES)}, not as '{target.name}'; rename it")
@@ -185,7 +170,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
 
 def _check_replaceable(target: Path) -> None:
-    """Refuse to replace a model that no training wrote, or what is known of another model."""
+    """Refuse to replace a model that no training wrote, or the metadata of another model."""
     about = sidecar(target)
     try:
         found = json.loads(about.read_bytes())
@@ -194,5 +179,5 @@ def _check_replaceable(target: Path) -> None:
         told = None
     for file in (about, target):
         if file.exists() and told != target.name:
-            tells = f"tells of {told}" if told is not None and file == about else "was not written by a training"
+            tells = f"describes {told}" if told is not None and file == about else "was not written by a training"
             raise UsageError(f"{file} {tells}, so it is not replaced; move it elsewhere, or choose another name")

@@ -1,4 +1,4 @@
-"""The rows that a model is trained on and judged by: from some fragments of a lake to float32 matrices, on a worker."""
+"""Rows to train and validate with: reads fragments of a lake into float32 matrices, on a worker."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ VALUE = 4
 """bytes of a float32"""
 
 _MOST_COLUMNS = 16
-"""columns read together: their float32 fill a cache line of each row"""
+"""columns read together: as float32 they fill one cache line per row"""
 
 _MOST_READ_BYTES = 32 * 2**20
-"""decoded bytes read together, if a single column is not larger"""
+"""decoded bytes read together, unless a single column is larger"""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every partition has in common; travels once."""
+    """What all partitions share; sent to the cluster once."""
 
     filesystem: fs.FileSystem
     features: tuple[str, ...]
@@ -42,20 +42,20 @@ class Recipe:
     weight: str | None
     sample: Sample
     split: Sample | None
-    """rows kept by it are the validation rows; None without validation"""
+    """its rows are the validation rows; None without validation"""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What became of the rows."""
+    """Numbers of rows."""
 
     lake: int = 0
     sampled: int = 0
     """of those, in the sample"""
     without_label: int = 0
-    """of those, left out because the label is missing"""
+    """of those, dropped because the label is missing"""
     without_weight: int = 0
-    """of the rest, left out because the weight is missing or zero"""
+    """of the rest, dropped because the weight is missing or zero"""
     train: int = 0
     validation: int = 0
 
@@ -77,7 +77,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Partition:
-    """What one task reads."""
+    """The rows that one task reads."""
 
     counts: Counts
     train: Rows
@@ -90,7 +90,7 @@ class Shape:
 
     counts: Counts
     least: float
-    """label of the training rows; infinite without any"""
+    """smallest label of the training rows; infinite without any"""
     greatest: float
 
 
@@ -100,7 +100,7 @@ def shape(partition: Partition) -> Shape:
 
 
 def read_partition(fragments: Sequence[Fragment], recipe: Recipe) -> Partition:
-    """All features of the fragments' rows that count, split into training and validation rows."""
+    """Features of all usable rows, split into training and validation rows."""
     try:
         return with_retries(lambda: _read(fragments, recipe))
     finally:
@@ -125,7 +125,7 @@ def _read(fragments: Sequence[Fragment], recipe: Recipe) -> Partition:
                 names = recipe.features[first : first + at_once]
                 with np.errstate(over="ignore"):
                     block = np.stack([x.astype(np.float32) for x in reader.read(names)], axis=1)
-                block[np.isinf(block)] = np.nan  # XGBoost takes no infinite values
+                block[np.isinf(block)] = np.nan  # XGBoost refuses infinite values
                 train[at[0] : ends[0], first : first + len(names)] = block[side.train]
                 validation[at[1] : ends[1], first : first + len(names)] = block[side.validation]
             at = ends

@@ -1,4 +1,4 @@
-"""From a lake to a model: :func:`train` is the order of things."""
+"""From a lake to a model: :func:`train` lists the steps in order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.connect import own_client
-from excir_dask.common.wording import count, size
-from excir_dask.errors import DataError, LakeError, UsageError
+from excir_dask.common.wording import count
+from excir_dask.errors import LakeError, UsageError
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import ClusterRunner
 from excir_dask.lake.locate import locate
@@ -30,10 +30,11 @@ from excir_dask.pipeline.metadata import lake_source
 from excir_dask.pipeline.option_kinds import parse_bytes
 from excir_dask.pipeline.run_id import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
-from excir_dask.training.labels import LabelValues, Target, decide, find_values, label_kind, merge_values
+from excir_dask.training.checks import check_arguments, check_memory, check_rows
+from excir_dask.training.labels import LabelValues, decide, find_values, label_kind, merge_values
 from excir_dask.training.params import check, check_names, complete, rehearse
-from excir_dask.training.result import Training, TrainingProvenance, check_target, sidecar
-from excir_dask.training.rows import VALUE, Counts, Recipe, Shape
+from excir_dask.training.result import Training, TrainingProvenance, check_model_path, sidecar
+from excir_dask.training.rows import VALUE, Recipe
 from excir_dask.training.watch import Worker, workers_of
 from excir_dask.version import __version__
 
@@ -68,57 +69,57 @@ def train(
 ) -> Training:
     """Train an XGBoost model on the rows of a lake.
 
-    The rows used must fit into the memory of the workers together, at 4 bytes a value; ``fraction`` makes them fewer.
-    The same lake, arguments, number of workers and threads of each give the same model, byte for byte. Other numbers
-    give another model of the same quality: XGBoost merges the edges of its bins from what each worker holds.
+    The rows must fit into the memory of all workers together, at 4 bytes per value; ``fraction`` uses fewer rows.
+    The same lake, arguments, number of workers and threads per worker give the same model, byte for byte. Another
+    number gives another model of the same quality, because XGBoost merges bin edges from what each worker holds.
 
     Parameters
     ----------
     lake : path, URL, glob or list of files
         Parquet files, as for :func:`~excir_dask.explain`.
     label : str
-        Column to predict. Text, truth values and integers are classes if there are 2 to 100 different ones
-        (``binary:logistic``, ``multi:softprob``), floating numbers only if they are all 0 or 1; everything else is a
-        number to predict (``reg:squarederror``). Rows without a label are left out.
+        Column to predict. Text, Booleans and integers with 2 to 100 distinct values are classes (``binary:logistic``,
+        ``multi:softprob``), and so are floats that are all 0 or 1; everything else is a number to predict
+        (``reg:squarederror``). Rows without a label are dropped.
     out : path, optional
         Where to save the model, as ``.ubj`` or ``.json``; see :meth:`Training.save`.
     features : names or shell patterns, optional
-        Columns to learn from; a pattern that begins with ``!`` takes columns away. Default: every number that is
-        neither label nor weights.
+        Columns to learn from; a pattern that starts with ``!`` removes columns. Default: all numeric columns except
+        label and weights.
     weights : str, optional
         Column of row weights.
     params : mapping, optional
-        XGBoost's parameters. An ``objective`` named here overrides what the label implies.
+        XGBoost's parameters. An ``objective`` given here overrides what the label implies.
     rounds : int
-        Of boosting, at most.
+        Boosting rounds, at most.
     early_stopping : int
-        Rounds without a better validation metric after which training stops; 0 for never. With several
-        ``eval_metric`` the last one decides. The model keeps the trees up to the best round.
+        Stop after this many rounds without a better validation metric; 0 for never. With several ``eval_metric`` the
+        last one decides. The model keeps the trees up to the best round.
     validation : float
-        Share of the rows that the model is judged by and never trained on; 0 for none (and no early stopping).
-        Whether a row is one of them depends on ``seed`` and the row alone.
+        Share of the rows to validate with, which are never trained on; 0 for none (and no early stopping). Whether a
+        row is one of them depends only on ``seed`` and the row.
     fraction : float
-        Share of the rows to use at all; samples are nested.
+        Share of the rows to use; samples are nested.
     seed : int
-        Of the sample, the validation rows and XGBoost.
+        Seed of the sample, the validation rows and XGBoost.
     budget : int or str
-        Bytes that one partition of rows may take; a row group larger than that is one partition.
+        Most bytes of one partition of rows; a larger row group is one partition.
     scheduler : str or Client, optional
-        A cluster's address or client. Default: the active client, or else all threads of this machine.
+        Address or client of a cluster. Default: the active client, or all threads of this machine.
     cluster : path, optional
-        In place of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
+        Instead of ``scheduler``: a file that says how to start or reach a cluster, such as those in ``cluster/``.
     storage_options : mapping, optional
         For fsspec filesystems; their values are never shown or saved.
     table_version : int, optional
         Version of a Delta Lake table, or snapshot id of an Iceberg table; by default the current one.
     verify_checksums : bool
-        Check pages of the files that carry a checksum against it, and end where one does not match.
+        Verify pages that carry a checksum, and fail if one does not match.
     progress : bool, optional
-        Show progress: bars on a terminal, else a line now and then; by default on a terminal only.
+        Show progress: bars on a terminal, else a line now and then; by default only on a terminal.
     overwrite : bool
-        Replace what is already at ``out``. A model of the same arguments and files (its run id) is not trained again.
+        Replace the model at ``out``. A model of the same arguments and files (its run id) is not trained again.
     force : bool
-        Train again what is there already.
+        Train again even if that model is there.
 
     Returns
     -------
@@ -126,20 +127,19 @@ def train(
     """
     began = time.perf_counter()
     params = dict(params or {})
-    _check_arguments(rounds, early_stopping, validation)
+    check_arguments(rounds, early_stopping, validation)
     check(params)
     saved = None
     out = None if out is None else os.path.expanduser(out)
     if out is not None:
         saved = saved_id(sidecar(Path(out)), ["provenance", "run_id"]) if Path(out).is_file() else None
         if saved is None:  # before the footers are read, which may take minutes
-            check_target(out, overwrite)
+            check_model_path(out, overwrite)
     sample = Sample(fraction, seed)
     split = Sample(validation, seed, stream="validation") if validation else None
     if not isinstance(lake, str | os.PathLike | Sequence):
         raise UsageError(
-            f"a lake to train on is a path, a URL, a glob or a list of files, not {type(lake).__name__}; "
-            "write it as Parquet files first"
+            f"lake is a {type(lake).__name__}; give a path, URL, glob or list of files: write it as Parquet files first"
         )
     snapshot = take_snapshot(locate(lake, storage_options, table_version, verify_checksums))
     for remark in snapshot.location.remarks:
@@ -158,13 +158,13 @@ def train(
         if same and not force:
             say_done(run, out)
             return Training.load(out)
-        check_target(out, overwrite or same)
+        check_model_path(out, overwrite or same)
     token = uuid.uuid4().hex
 
-    # distributed and XGBoost look for the current client, whatever they are given
+    # distributed and XGBoost use the current client, whatever they are given
     with own_client(scheduler, cluster) as client, client.as_current():
         workers = workers_of(client)
-        _check_memory(snapshot, selection, fraction, workers)
+        check_memory(snapshot, selection, fraction, workers)
         found = _label_values(client, snapshot, selection, kind, size, token, progress)
         target = decide(label, kind, found, params.get("objective"))
         full = complete(params, target, seed)
@@ -172,7 +172,7 @@ def train(
         recipe = Recipe(snapshot.location.filesystem, selection.features, target, weights, sample, split)
         boosting = Boosting(client, workers, token, progress)
         shapes = boosting.read(spans, recipe)
-        counts = _check_rows(shapes, target, validation)
+        counts = check_rows(shapes, target, validation)
         stopping = early_stopping if validation else 0
         boosted = boosting.train(shapes, selection.features, weights is not None, full, rounds, stopping)
     check_unchanged(snapshot)
@@ -210,22 +210,13 @@ def train(
     return training
 
 
-def _check_arguments(rounds: int, early_stopping: int, validation: float) -> None:
-    if rounds < 1:
-        raise UsageError(f"rounds is {rounds}; it must be at least 1")
-    if early_stopping < 0:
-        raise UsageError(f"early_stopping is {early_stopping}; it must be 0 (never stop early) or more")
-    if not 0.0 <= validation < 1.0:
-        raise UsageError(f"validation is {validation}; it must be at least 0 and below 1")
-
-
 def _select(
     snapshot: Snapshot, label: str, weights: str | None, features: str | Sequence[str] | None
 ) -> tuple[str, Selection]:
     """The label's kind, and the columns to read."""
     columns = describe_columns(snapshot)
     kind = label_kind(snapshot, columns, label)
-    # a label of text has its own reader, so that the contract of numbers does not hold for it
+    # a text label has its own reader, so it need not be numeric
     columns[label] = Column(label, columns[label].types, None, key=columns[label].key)
     selection = select(columns, [label], weights, features)
     check_names(selection.features)
@@ -257,40 +248,8 @@ def _label_values(
     return merge_values(ClusterRunner(client, progress).run(graph, list(work), rows, "reading labels"))
 
 
-def _check_memory(snapshot: Snapshot, selection: Selection, fraction: float, workers: Sequence[Worker]) -> None:
-    """Refuse what can never fit: every worker holds its rows, and XGBoost's own form of them (a byte a value)."""
-    from distributed.system import MEMORY_LIMIT
-
-    limits = [worker.memory for worker in workers]
-    if all(worker.address.startswith("inproc:") for worker in workers):
-        limits = [MEMORY_LIMIT]
-    needed = int(snapshot.rows * fraction * (len(selection.features) + 2) * (VALUE + 1))
-    if all(limits) and needed > sum(limits):
-        raise UsageError(
-            f"the rows take about {size(needed)} in memory, but {count(len(workers), 'worker')} have "
-            f"{size(sum(limits))} together; add workers, or train on a fraction of at most "
-            f"{0.8 * fraction * sum(limits) / needed:.2g}"
-        )
-
-
-def _check_rows(shapes: Sequence[Shape], target: Target, validation: float) -> Counts:
-    counts = sum((part.counts for part in shapes), Counts())
-    found = (
-        f"{counts.lake} rows, {counts.sampled} in the sample, {counts.without_label} of those without a label, "
-        f"{counts.without_weight} without a positive weight, {counts.train} to train on, "
-        f"{counts.validation} to validate with"
-    )
-    if counts.train == 0:
-        raise DataError(f"no row is left to train on: {found}")
-    if validation and counts.validation == 0:
-        raise DataError(f"no row is left to validate with: {found}; raise the fraction, or set validation to 0")
-    if min(part.least for part in shapes) == max(part.greatest for part in shapes):
-        raise DataError(f"column '{target.label}' (label) has one value in all training rows: {found}")
-    return counts
-
-
 def _cut(boosted: Boosted, stopping: bool) -> tuple[Any, str, int, float]:
-    """The model up to its best round, so that everybody predicts with the same trees; metric, round and score."""
+    """The model up to its best round, so that all predict with the same trees; its metric, round and score."""
     judged = boosted.history.get("validation", boosted.history["train"])
     metric, values = list(judged.items())[-1]
     best = int(boosted.booster.best_iteration) if stopping else len(values) - 1

@@ -1,7 +1,7 @@
-"""The workers of a training run, and the eye kept on them.
+"""Watches the workers of a training.
 
-XGBoost cannot go on without a worker that it began with, and does not always notice that one is gone: a lost worker
-ends the run here.
+XGBoost cannot continue without a worker that it started with, and does not always notice that one is lost. Here a lost
+worker ends the run.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _POLL = 0.5
-"""seconds between two looks at the workers"""
+"""seconds between checks of the workers"""
 
 _PATIENCE = 30.0
-"""seconds that a training has to end when nobody wants it any more: most often the rest of one round"""
+"""seconds that an abandoned training has to end: usually the rest of one round"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Worker:
     """what XGBoost orders workers by"""
     address: str
     memory: int
-    """bytes it may use, 0 where nobody limits it"""
+    """memory limit in bytes, 0 if there is none"""
 
 
 def workers_of(client: Client) -> list[Worker]:
@@ -49,15 +49,15 @@ def workers_of(client: Client) -> list[Worker]:
         found = client.run(_describe)
     except OSError as error:
         raise ClusterError(f"a worker was lost before the training began ({error}); run again") from error
-    except Exception as error:  # what a worker raises arrives as text where it does not know our modules
-        raise UsageError(f"workers fail with {error}; install the packages of this machine there") from error
+    except Exception as error:  # an error of a worker without our modules arrives as text
+        raise UsageError(f"workers fail with {error}; install the same packages there as on this machine") from error
     if not found:
         raise ClusterError(f"the cluster at {address_of(client)} has no workers; start some and run again")
     return sorted((Worker(rank, address, memory) for address, (rank, memory) in found.items()), key=lambda w: w.rank)
 
 
 class Watch:
-    """Waits for a cluster, and raises what a user can act on when it fails."""
+    """Waits for a cluster, and raises errors that a user can act on."""
 
     def __init__(self, client: Client, workers: Sequence[Worker], progress: bool | None):
         self.client = client
@@ -65,7 +65,7 @@ class Watch:
         self.progress = progress
 
     def wait(self, futures: Sequence[Any], sizes: Sequence[int], label: str) -> None:
-        """Until all futures are done; ``sizes`` says how much each adds to the progress bar."""
+        """Wait until all futures are done; ``sizes`` is how much each adds to the progress bar."""
         from distributed import wait
 
         left = dict(zip(futures, sizes, strict=True))
@@ -88,14 +88,14 @@ class Watch:
                 self.check()
                 if time.monotonic() > patience:
                     raise ClusterError(
-                        f"no partition was read for {STALL_SECONDS:.0f} s; workers may be paused for lack of memory: "
+                        f"no partition was read for {STALL_SECONDS:.0f} s; workers may be paused for lack of memory; "
                         "add workers, or lower the fraction"
                     )
 
     def call(self, work: Callable[[], Any], stop: Callable[[], Any]) -> Any:
-        """What ``work`` returns. It waits for the cluster in a thread of its own, for it may wait for ever.
+        """Run ``work`` in a thread, because it may wait for ever, and return its result.
 
-        ``stop`` is called if it is left behind: by Ctrl-C, or because a worker was lost.
+        ``stop`` is called if it is abandoned: after Ctrl-C, or because a worker was lost.
         """
         outcome: Future[Any] = Future()
 
@@ -116,7 +116,7 @@ class Watch:
         finally:
             if not outcome.done() and self.client.status == "running":
                 threading.Thread(target=stop, daemon=True).start()
-                with suppress(TimeoutError):  # XGBoost locks its workers: give it time to unlock them
+                with suppress(TimeoutError):  # give XGBoost time to unlock its workers
                     outcome.exception(timeout=_PATIENCE)
         error = outcome.exception()
         if error is not None:
@@ -124,7 +124,7 @@ class Watch:
         return outcome.result()
 
     def check(self) -> None:
-        """Raise if the cluster is not the one that the run began with."""
+        """Raise if the scheduler or a worker of the run was lost."""
         try:
             here = self.client.nthreads() if self.client.status == "running" else None
         except Exception as error:
@@ -134,12 +134,12 @@ class Watch:
         lost = [worker.address for worker in self.workers if worker.address not in here]
         if lost:
             raise ClusterError(
-                f"worker {lost[0]} was lost ({len(lost)} of {len(self.workers)}), most often for lack of memory; "
-                "a training cannot go on without it: run again, with more workers or a lower fraction"
+                f"worker {lost[0]} was lost ({len(lost)} of {len(self.workers)}), usually for lack of memory; "
+                "training cannot continue without it: run again with more workers or a lower fraction"
             )
 
     def translated(self, error: BaseException | None) -> BaseException:
-        """The error to raise: of the cluster if that has changed, else of the model, else as it is."""
+        """The error to raise: of the cluster if it changed, else of the model, else as it is."""
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
         from xgboost.core import XGBoostError
@@ -149,9 +149,9 @@ class Watch:
         except ClusterError as lost:
             return lost
         if error is None or isinstance(error, CancelledError | CommClosedError | KilledWorker | TimeoutError):
-            return ClusterError(f"the cluster lost the run ({error or 'it was cancelled'}); run again")
+            return ClusterError(f"the cluster lost the training ({error or 'it was cancelled'}); run again")
         if isinstance(error, ModuleNotFoundError):
-            return UsageError(f"{error} on the cluster; scheduler and workers need the packages of this machine")
+            return UsageError(f"{error} on the cluster; scheduler and workers need the same packages as this machine")
         return model_error(error) if isinstance(error, XGBoostError) else error
 
 

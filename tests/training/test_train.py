@@ -285,34 +285,34 @@ def test_a_partition_key_may_be_the_label(tmp_path: Path) -> None:
         ({"label": "sikc"}, SchemaError, "did you mean 'sick'"),
         ({"label": "nothing"}, DataError, "is empty in all 4500 rows"),
         ({"label": "same"}, DataError, "is 7.0 in all 4500 rows"),
-        ({"label": "name"}, DataError, "more than 100 different texts"),
+        ({"label": "name"}, DataError, "more than 100 distinct texts"),
         ({"label": "grade", "params": {"objective": "reg:squarederror"}}, UsageError, "predicts a number"),
-        ({"label": "price", "params": {"objective": "binary:logistic"}}, UsageError, "more than 100 different values"),
+        ({"label": "price", "params": {"objective": "binary:logistic"}}, UsageError, "more than 100 distinct values"),
         ({"label": "price", "params": {"objective": "multi:softprob"}}, UsageError, "asks for classes"),
         ({"params": {"objective": "binary:logistc"}}, ModelError, "did you mean 'binary:logistic'"),
         ({"params": {"eval_metric": "logos"}}, ModelError, "logos"),
         ({"params": {"max_depth": -3}}, ModelError, "max_depth"),
         ({"params": {"objective": "rank:ndcg"}}, UsageError, "query groups"),
         ({"params": {"objective": "survival:aft"}}, UsageError, "two bounds"),
-        ({"params": {"objective": len}}, UsageError, "name one of XGBoost's own"),
+        ({"params": {"objective": len}}, UsageError, "name one of XGBoost's objectives"),
         ({"params": {"booster": "gblinear"}}, UsageError, "only trees"),
         ({"params": {"tree_method": "exact"}}, UsageError, "only hist"),
         ({"params": {"n_estimators": 3}}, UsageError, "use 'rounds'"),
         ({"label": "grade", "params": {"num_class": 4}}, UsageError, "has 3 classes"),
-        ({"features": ["a", "sick"]}, UsageError, "as a feature but is also an output"),
+        ({"features": ["a", "sick"]}, UsageError, "is both a feature and an output"),
         ({"features": ["name"]}, SchemaError, "encode it first"),
         ({"weights": "price"}, DataError, "negative values, for instance in 0.parquet"),
         ({"fraction": 2}, UsageError, "at most 1"),
-        ({"fraction": 1e-9}, DataError, "no row is left to train on"),
+        ({"fraction": 1e-9}, DataError, "no rows are left to train on"),
         ({"validation": 1.0}, UsageError, "below 1"),
-        ({"validation": 1e-12}, DataError, "no row is left to validate with"),
+        ({"validation": 1e-12}, DataError, "no rows are left to validate with"),
         ({"rounds": 0}, UsageError, "at least 1"),
         ({"early_stopping": -1}, UsageError, "0 \\(never stop early\\)"),
         ({"budget": "1kB"}, UsageError, "at least 1 MiB"),
         ({"scheduler": "nowhere"}, UsageError, "tcp://HOST:PORT"),
         ({"out": "model.bin"}, UsageError, ".ubj or .json"),
         ({"out": "s3://bucket/model.ubj"}, UsageError, "is a URL"),
-        ({"out": "/dev/null/model.ubj"}, UsageError, "may be written to"),
+        ({"out": "/dev/null/model.ubj"}, UsageError, "is not a writable folder"),
     ],
 )
 def test_mistakes_are_named_before_the_lake_is_read(lake: Path, options, error, message) -> None:
@@ -321,7 +321,7 @@ def test_mistakes_are_named_before_the_lake_is_read(lake: Path, options, error, 
 
 
 def test_a_frame_is_refused(lake: Path) -> None:
-    with pytest.raises(UsageError, match="not DataFrame"):
+    with pytest.raises(UsageError, match="lake is a DataFrame"):
         train(table(0), label="sick")
 
 
@@ -336,7 +336,7 @@ def test_one_class_among_the_training_rows_is_an_error(tmp_path: Path) -> None:
     frame["rare"] = frame["id"] == 0
     held = Sample(0.9, 0, stream="validation").mask("0.parquet", 0, 1)
     assert held[0], "the only row of its class is a validation row"
-    with pytest.raises(DataError, match="one value in all training rows"):
+    with pytest.raises(DataError, match="the same value in all training rows"):
         train(write(tmp_path / "lake", [frame]), label="rare", validation=0.9, **QUICK)
 
 
@@ -379,7 +379,7 @@ def test_an_existing_model_is_refused_before_any_work_and_replaced_when_allowed(
 
 def test_what_is_known_of_another_model_is_not_replaced(lake: Path, tmp_path: Path) -> None:
     found = train(lake, label="sick", out=tmp_path / "model.ubj", **QUICK)
-    with pytest.raises(UsageError, match=r"model.training.json tells of model.ubj.*choose another name"):
+    with pytest.raises(UsageError, match=r"model.training.json describes model.ubj.*choose another name"):
         found.save(tmp_path / "model.json", overwrite=True)
     (tmp_path / "mine.training.json").write_text('["mine"]')
     with pytest.raises(UsageError, match=r"mine.training.json was not written by a training"):
@@ -483,7 +483,11 @@ def test_command_prints_metric_rows_and_the_next_command(lake: Path, tmp_path: P
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [("max_depth", "key=value"), ("@nowhere.yaml", "no such file to read parameters from"), ("@/dev/null", "mapping")],
+    [
+        ("max_depth", "key=value"),
+        ("@nowhere.yaml", "no such file to read parameters from"),
+        ("@/dev/null", "a pipe or a device"),
+    ],
 )
 def test_parameters_that_cannot_be_read_are_wrong_usage(lake: Path, tmp_path: Path, params, message) -> None:
     done = CliRunner().invoke(
