@@ -6,7 +6,7 @@ import json
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.console import log_to_stderr
 from excir_dask.cli.options import CONSOLE, options
 from excir_dask.cli.types import FilePath
@@ -20,7 +20,7 @@ from excir_dask.cli.types import FilePath
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Score shifts to print.")
 @options(CONSOLE)
 def compare(a: str, b: str, k: int, top: int, as_json: bool, quiet: bool, verbose: bool) -> None:
-    """Say how far explanation B agrees with explanation A.
+    """Show how far explanation B agrees with explanation A.
 
     A and B are folders that `excir explain --out` saved. Order is compared by Jaccard@k (beside what chance gives),
     Spearman, Kendall and nDCG@k, shape by Procrustes, affine and KL residuals, scores by their standard errors.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.options import options
 from excir_dask.cli.types import FilePath
 

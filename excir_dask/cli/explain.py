@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.options import CONSOLE, EXPLAIN, PERFORMANCE, THREADS, explain_arguments, explain_options, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import Lake
@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @options(CONFIG, explain_options(*EXPLAIN), THREADS, PERFORMANCE)
-@click.option(
-    "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print for each output."
-)
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print per output.")
 @options(CONSOLE)
 def explain(lake: Any, top: int, as_json: bool, **given: Any) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
-    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. Asked again
-    for what is in --out already, it prints that and computes nothing.
+    LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. If --out
+    already holds this result, it is printed and nothing is computed.
 
     \b
     excir explain lake/ --output pred
@@ -62,7 +60,7 @@ def _check_typed(fraction: float | str) -> None:
         typed = click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
         if typed and fraction != AUTO:
             flag = "--" + name.replace("_", "-")
-            raise UsageError(f"{flag} is about --fraction auto, and the fraction is {fraction}; leave one of them out")
+            raise UsageError(f"{flag} applies to --fraction auto, and the fraction is {fraction}; leave one out")
 
 
 def _summary(explanation: Explanation, top: int, out: str | None) -> dict[str, Any]:

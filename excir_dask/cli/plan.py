@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.console import log_to_stderr
 from excir_dask.cli.options import CONSOLE, LAKE, explain_options, options, output_of
 from excir_dask.cli.types import Lake
@@ -21,9 +21,9 @@ from excir_dask.pipeline.options import ExplainOptions
 def plan(
     lake: Any, outputs: Sequence[tuple[str | None, str]], as_json: bool, quiet: bool, verbose: bool, **given: Any
 ) -> None:
-    """Say what a run over LAKE would read, from the footers alone.
+    """Show what a run over LAKE would read; only footers are read for it.
 
-    Prints files, rows, columns, slices, the memory a thread needs, and every conflict between the files' schemas.
+    Prints files, rows, columns, slices, the memory per thread, and every conflict between the files' schemas.
     Exits with 3 if a conflict would stop the run.
 
     \b

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.console import log_to_stderr
 from excir_dask.cli.options import CONSOLE, options
 from excir_dask.cli.storage_options import storage_option
@@ -28,9 +28,9 @@ def report(
 ) -> None:
     """Write a saved explanation, sweep or audit as one HTML file that works offline.
 
-    FOLDER is what `excir explain --out` or `excir sweep --out` saved, or a run of an audit (RESULTS/runs/...), also in
-    an object store. The page holds scores and counts, never rows: ranking, all features to search and sort, groups,
-    what was left out, quality, provenance; of an audit the verdict, what changed and trends.
+    FOLDER is a result of `excir explain --out` or `excir sweep --out`, or a run of an audit (RESULTS/runs/...), which
+    may be in an object store. The page holds scores and counts, never rows: ranking, all features to search and sort,
+    groups, columns left out, quality, provenance; for an audit the verdict, changes and trends.
 
     \b
     excir report result/
@@ -47,7 +47,7 @@ def report(
 
 
 def _saved(source: Path, out: str | None) -> str:
-    """The report of a folder of this machine; gives the file's name."""
+    """Write the report of a local folder; returns the file's name."""
     from excir_dask.results.audit import VIOLATIONS, AuditResult
     from excir_dask.results.explanation import Explanation
     from excir_dask.results.sweep import Sweep
@@ -66,7 +66,7 @@ def _saved(source: Path, out: str | None) -> str:
 
 
 def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -> str:
-    """The report of an audit's run at a URL, beside the run if no file is named."""
+    """Write the report of an audit's run at a URL, beside the run if no file is named."""
     from excir_dask.audit.store import RUNS, open_store, split_run
     from excir_dask.audit.window import join_path
     from excir_dask.results.audit import AuditResult
@@ -75,7 +75,7 @@ def _stored(run: str, out: str | None, storage_options: dict[str, Any] | None) -
         results, name = split_run(run)
     except UsageError:
         raise UsageError(
-            "at a URL only runs of audits (RESULTS/runs/NAME) are read; copy the folder here, and name that"
+            "only runs of audits (RESULTS/runs/NAME) are read from a URL; copy the folder here, and name the copy"
         ) from None
     store = open_store(results, storage_options)
     with store.local_folder(store.check_run(name)) as source:

@@ -1,4 +1,4 @@
-"""The option ``--storage-option``: what a command is told of the store that it reads from."""
+"""The option ``--storage-option``: settings of the store that a command reads from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from excir_dask.cli.types import StorageOption
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ALWAYS_TEXT = re.compile(r"key|secret|token|password|user|account|name|id$", re.IGNORECASE)
-"""options whose values may look like numbers and are none"""
+"""options whose values are text even if they look like numbers"""
 
 
 def storage_option(help: str) -> Callable[[Command], Command]:
@@ -25,7 +25,7 @@ def storage_option(help: str) -> Callable[[Command], Command]:
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
-    """A mapping from ``KEY=VALUE`` texts; None for none.
+    """A mapping from ``KEY=VALUE`` texts; None without any.
 
     >>> storage_options(["anon=true", "client_kwargs.endpoint_url=http://127.0.0.1:9000", "key=12"])
     {'anon': True, 'client_kwargs': {'endpoint_url': 'http://127.0.0.1:9000'}, 'key': '12'}
@@ -40,7 +40,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
             if not isinstance(inner, dict):
                 break
         if not equals or not all([*folders, last]) or not isinstance(inner, dict) or last in inner:
-            # the text may hold a secret, and is not repeated
+            # it may hold a secret, which no message repeats
             raise click.BadParameter(f"the {_th(number)} is not of the form KEY=VALUE, or its key was given before")
         inner[last] = _value(last, value)
     return found or None

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.options import CONSOLE, EXPLAIN, PERFORMANCE, THREADS, explain_arguments, explain_options, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import KeyValue, Lake, Numbers, Seeds

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli.config import CONFIG, Command
+from excir_dask.cli.config_file import CONFIG, Command
 from excir_dask.cli.options import CHECKSUMS, CONSOLE, LAKE, RUNNING, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
@@ -19,10 +19,10 @@ from excir_dask.common.wording import printable
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @options(LAKE, CHECKSUMS, CONFIG)
-@click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or a number.")
+@click.option("--label", metavar="COLUMN", required=True, help="Column to predict: classes or numbers.")
 @click.option("--out", type=FilePath(), required=True, help="File of the model: a name that ends .ubj or .json.")
-@click.option("--overwrite/--no-overwrite", help="Replace another model that is already there.")
-@click.option("--force/--no-force", help="Train again what is there already, of the same options and files.")
+@click.option("--overwrite/--no-overwrite", help="Replace another model.")
+@click.option("--force/--no-force", help="Train again even if the same model is there already.")
 @click.option(
     "--features", type=Names(), metavar="a,b,...", help="Names or patterns to learn from; '!name' takes columns away."
 )
@@ -31,22 +31,22 @@ from excir_dask.common.wording import printable
     "--params", multiple=True, type=KeyValue(), metavar="KEY=VALUE",
     help="A parameter of XGBoost, or @FILE with several (JSON or YAML); repeat for more.",
 )  # fmt: skip
-@click.option("--rounds", type=int, default=200, show_default=True, help="Rounds of boosting, at most.")
+@click.option("--rounds", type=int, default=200, show_default=True, help="Boosting rounds, at most.")
 @click.option(
     "--early-stopping", type=int, default=20, show_default=True,
-    help="Stop after so many rounds without a better validation metric; 0 for never.",
+    help="Stop after this many rounds without a better validation metric; 0: never.",
 )  # fmt: skip
-@click.option("--validation", type=float, default=0.2, show_default=True, help="Share of the rows to validate with.")
-@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use at all.")
+@click.option("--validation", type=float, default=0.2, show_default=True, help="Share of the rows for validation.")
+@click.option("--fraction", type=float, default=1.0, show_default=True, help="Share of the rows to use.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of sample, validation rows and XGBoost.")
 @click.option("--budget", default="128MiB", show_default=True, help="Bytes that one partition of rows may hold.")
 @options(RUNNING, CONSOLE)
 def train(lake: Any, out: str, params: Sequence[str], as_json: bool, **given: Any) -> None:
     """Train an XGBoost model on the rows of LAKE.
 
-    Text, truth values and integers with 2 to 100 different values are classes, as are floating numbers that are all
-    0 or 1; any other label is a number to predict. The model keeps the trees up to its best round, and a file beside
-    it, NAME.training.json, tells how it was trained.
+    Text, truth values and integers with 2 to 100 different values are classes, as are floating-point numbers that are
+    all 0 or 1; any other label is a number to predict. The model keeps the trees up to its best round.
+    NAME.training.json beside it records how it was trained.
 
     \b
     excir train lake/ --label broken --out model.ubj

@@ -1,7 +1,7 @@
-"""Kinds of option values: how they are typed in a shell, and how they are written in a file of options.
+"""Types of option values: how they are typed in a shell, and how they are written in a file of options.
 
-``convert`` takes what was typed, and leaves alone what it made itself. ``from_file`` takes what a YAML file says and
-gives something that ``convert`` takes; what it cannot use is a ``ValueError`` that says what would do.
+``convert`` takes what was typed, and returns its own results unchanged. ``from_file`` takes a value of a YAML file and
+returns one that ``convert`` takes; for any other it raises a ``ValueError`` with what to give instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Names(click.ParamType[Any]):
 
     def from_file(self, value: Any) -> Any:
         if not isinstance(value, str) and not _all(value, str):
-            raise ValueError("a list of names, or one text with commas between them")
+            raise ValueError("a list of names, or names with commas between them")
         return value
 
 
@@ -44,7 +44,7 @@ class Lake(click.ParamType[Any]):
 
 
 class FilePath(click.Path):
-    """A file or folder, where ~ stands for the home folder: no shell has put it there in ``--out=~/x``, or in a file"""
+    """A file or folder; ~ is the home folder, which shells do not expand in ``--out=~/x``, nor in a file"""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(os.path.expanduser(value), param, ctx)
@@ -67,7 +67,7 @@ class Output(click.ParamType[Any]):
         if isinstance(value, dict) and _all(list(value.values()), str):
             for name in value:
                 if not isinstance(name, str | int) or isinstance(name, bool):
-                    raise ValueError(f"a mapping from names; YAML takes one for {name!r}: put it in quotes")
+                    raise ValueError(f"a mapping from names; YAML reads one as {name!r}: put it in quotes")
             return [(str(name), column) for name, column in value.items()]
         columns = [value] if isinstance(value, str) else value
         if not _all(columns, str):

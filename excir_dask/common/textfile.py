@@ -1,7 +1,7 @@
-"""What people write by hand, in YAML or JSON: read so that nothing in it is lost, and refused early if it is too much.
+"""Files that people write by hand, in YAML or JSON: nothing in them is lost, and too large ones are refused early.
 
-Whoever can choose a file can choose one that never ends or grows without bound when it is read: size, nesting and the
-values that aliases stand for are limited.
+A file can be endless, or grow without bound when it is parsed. So size, nesting and the values that aliases stand for
+are limited.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--frobnicate"], 2, "No such option"),
         (["--output", "pred", "--top", "0"], 2, "--top"),
         (["--output", "pred", "--out", "s3://bucket/result"], 2, "is a URL"),
-        (["--output", "pred", "--out", "/dev/null/result"], 2, "may be written to"),
+        (["--output", "pred", "--out", "/dev/null/result"], 2, "is not a writable folder"),
     ],
 )
 def test_mistakes_are_one_clear_line_and_an_exit_code(lake, arguments, code, message):

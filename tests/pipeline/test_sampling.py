@@ -360,7 +360,7 @@ def test_a_target_without_auto_is_refused(tmp_path):
     lake = write_lake(tmp_path / "lake", table(), 2)
     command = ["explain", str(lake), "--output", "pred", "--fraction", "0.3", "--k", "3"]
     done = CliRunner().invoke(excir, command)
-    assert (done.exit_code, "--k is about --fraction auto" in done.stderr) == (2, True)
+    assert (done.exit_code, "--k applies to --fraction auto" in done.stderr) == (2, True)
 
 
 def test_the_chance_of_the_top_is_beside_each_feature(tmp_path):

@@ -69,7 +69,7 @@ def test_tables_are_printed_with_the_options_of_explain(lake: Path) -> None:
         (["--output", "pred", "--target-jaccard", "0"], "target_jaccard is 0.0"),
         (["--output", "pred", "--label", "a"], "go together"),
         (["--retrain"], "go together"),
-        (["--output", "pred", "--out", "/dev/null/sweep"], "may be written to"),
+        (["--output", "pred", "--out", "/dev/null/sweep"], "is not a writable folder"),
         ([], "--output"),
     ],
 )

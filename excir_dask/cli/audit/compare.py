@@ -17,7 +17,7 @@ from excir_dask.cli.options import JSON, options
 @click.option("--k", type=click.IntRange(min=1), default=8, show_default=True, help="Size of the top.")
 @options(JSON)
 def compare(a: str, b: str, results: str | None, k: int, as_json: bool) -> None:
-    """Say how far run B agrees with run A, any two of the past."""
+    """Show how far run B agrees with run A, any two past runs."""
     from dataclasses import replace
 
     from excir_dask.agreement.compare import compare as agreement

@@ -1,7 +1,7 @@
-"""``--config FILE``: every option of a command from a YAML file. What the command line says wins.
+"""``--config FILE``: any option of a command from a YAML file. The command line takes precedence.
 
 Keys are the options' long names, with - or _; ``lake`` stands for the argument. The whole file is checked before
-anything runs, also what the command line replaces.
+anything runs, including what the command line replaces.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from excir_dask.cli.types import FilePath, is_number
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
 
-_SHAPE = "write one option a line, such as  output: pred"
+_SHAPE = "write one option per line, such as  output: pred"
 _ALWAYS = ("config", "help")
 
 FROM_FILE = ParameterSource.DEFAULT_MAP
 
 
 def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Callback of ``--config``: what the file says becomes the defaults of the other options."""
+    """Callback of ``--config``: the values in the file become the defaults of the other options."""
     if value is None or ctx.resilient_parsing:
         return
     content = read_text_file(value, "options", _SHAPE)
@@ -39,7 +39,7 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
         target = known[name].name
         assert target is not None
         if target in found:
-            raise UsageError(f"{value}: '{name}' is there twice, once with - and once with _; keep one of them")
+            raise UsageError(f"{value}: '{name}' is there twice, once with - and once with _; keep one")
         found[target] = _value(ctx, known[name], given, f"{value}: '{key}'")
     ctx.default_map = {**(ctx.default_map or {}), **found}
 
@@ -47,18 +47,18 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
 CONFIG = (
     click.option(
         "--config", type=FilePath(), is_eager=True, expose_value=False, callback=read_config, metavar="FILE",
-        help="YAML file of options, by their long names; the command line wins.",
+        help="YAML file of options, by their long names; the command line takes precedence.",
     ),
 )  # fmt: skip
 """options from a file"""
 
 
 EXCLUSIVE = (("outputs", "model"), ("scheduler", "cluster"), ("quiet", "verbose"))
-"""options of which a command takes one"""
+"""options that exclude each other"""
 
 
 class Command(click.Command):
-    """A command with options from a file: what is typed also replaces what the file says in the place of it."""
+    """A command with options from a file: a typed option also replaces the one in the file that it excludes."""
 
     def invoke(self, ctx: click.Context) -> Any:
         for pair in EXCLUSIVE:
@@ -77,7 +77,7 @@ def _nothing(value: Any) -> Any:
 
 
 def _keys(command: click.Command) -> dict[str, click.Parameter]:
-    """What may stand in the file."""
+    """Options that the file may have, by their keys."""
     found: dict[str, click.Parameter] = {}
     for param in command.params:
         if isinstance(param, click.Argument):
@@ -90,15 +90,15 @@ def _keys(command: click.Command) -> dict[str, click.Parameter]:
 
 
 def _value(ctx: click.Context, param: click.Parameter, given: Any, where: str) -> Any:
-    """A value of the file as the option has it."""
+    """A value in the file as the option takes it."""
     if given is None:
         raise UsageError(f"{where} has no value; give it one, or leave it out")
     try:
         plain = _from_file(param, given)
     except ValueError as error:
-        # what may hold a secret is not repeated
+        # it may hold a secret, which no message repeats
         shown = "something else" if getattr(param.type, "secret", False) else brief(given)
-        raise UsageError(f"{where} is {shown}; it is to be {error}") from None
+        raise UsageError(f"{where} is {shown}; give {error}") from None
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     try:
