@@ -8,7 +8,7 @@ additions then depends on the width of the processor's vectors, never on threads
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -18,6 +18,18 @@ Floats = NDArray[np.float64]
 
 BLOCK = 2048
 """rows that stay in the first-level cache while every output and threshold is gone through"""
+
+
+class Cells(NamedTuple):
+    """Cells that values are counted in: ``v = (x - origin) scale`` lies in segment ``s = int(v)``, and its cell is
+    ``int(base[s] + v slope[s])``. The first and the last segment take whatever lies outside."""
+
+    origin: float
+    scale: float
+    base: Floats
+    """(segments,)"""
+    slope: Floats
+    """(segments,) cells per unit of v; 0 for the first and the last segment, which are one cell each"""
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,8 +125,9 @@ def below(x: Floats, thresholds: Floats, weights: Floats, found: Floats) -> None
 
 
 @_compiled
-def tally(x: Floats, origin: float, scale: float, base: Floats, slope: Floats, counts: NDArray[np.uint32]) -> None:
-    """Count values in cells (:mod:`excir_dask.kernels.ranks` says which)."""
+def tally(x: Floats, cells: Cells, counts: NDArray[np.uint32]) -> None:
+    """Count values in cells."""
+    origin, scale, base, slope = cells
     top = float(base.size - 1)
     for i in range(x.size):
         v = min(max((x[i] - origin) * scale, 0.0), top)
@@ -123,10 +136,9 @@ def tally(x: Floats, origin: float, scale: float, base: Floats, slope: Floats, c
 
 
 @_compiled
-def collect(
-    x: Floats, origin: float, scale: float, base: Floats, slope: Floats, wanted: NDArray[np.bool_], found: Floats
-) -> None:
+def collect(x: Floats, cells: Cells, wanted: NDArray[np.bool_], found: Floats) -> None:
     """Copy the values whose cell is wanted; ``found`` has a place to spare: always writing is faster than a branch."""
+    origin, scale, base, slope = cells
     top = float(base.size - 1)
     n = 0
     for i in range(x.size):
@@ -141,18 +153,16 @@ def read_off(
     ranks: NDArray[np.int64],
     counts: NDArray[np.uint32],
     full: NDArray[np.bool_],
-    origin: float,
-    scale: float,
-    base: Floats,
-    slope: Floats,
+    cells: Cells,
     ends: Floats,
     found: Floats,
-    places: NDArray[np.int64],
+    positions: NDArray[np.int64],
 ) -> None:
     """Values at ascending ranks, by interpolation inside their cells; ``ends`` are the smallest and the largest value.
 
-    A rank in a full cell gets its place among the values of all full cells instead; ``places`` is -1 for the others.
+    A rank in a full cell gets its position among the values of all full cells instead; ``positions`` is -1 for others.
     """
+    origin, scale, base, slope = cells
     cell = segment = 0
     before = crowd = 0
     last = base.size - 1
@@ -162,9 +172,9 @@ def read_off(
             if full[cell]:
                 crowd += counts[cell]
             cell += 1
-        places[r] = -1
+        positions[r] = -1
         if full[cell]:
-            places[r] = crowd + ranks[r] - before
+            positions[r] = crowd + ranks[r] - before
             continue
         while segment < last and base[segment + 1] + (segment + 1) * slope[segment + 1] <= cell:
             segment += 1

@@ -8,8 +8,13 @@ full are gathered and sorted, so that a value which repeats stays what it is.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from excir_dask.kernels.numba_loops import Cells
 
 Floats = NDArray[np.float64]
 
@@ -53,28 +58,28 @@ def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, h
     cells = _lay_out(sample)
     if cells is None:
         return None
-    origin, scale, base, slope = cells
     least = max(int(np.diff(ranks).min()), 1)
     for values in (sample, x):  # the sample alone often says that it will not do
-        counts = np.zeros(int(base[-1]) + 1, dtype=np.uint32)
-        tally(values, origin, scale, base, slope, counts)
+        counts = np.zeros(int(cells.base[-1]) + 1, dtype=np.uint32)
+        tally(values, cells, counts)
         full = counts > max(least * values.size // x.size, _CHANCE)
         among = int(counts[full].sum())
         if among * _FULL_SHARE > values.size:
             return None
-    found, places = np.empty(ranks.size), np.empty(ranks.size, dtype=np.int64)
-    read_off(ranks, counts, full, origin, scale, base, slope, np.array([low, high]), found, places)
-    inside = places >= 0
+    found, positions = np.empty(ranks.size), np.empty(ranks.size, dtype=np.int64)
+    read_off(ranks, counts, full, cells, np.array([low, high]), found, positions)
+    inside = positions >= 0
     if inside.any():
         gathered = np.empty(among + 1)
-        collect(x, origin, scale, base, slope, full, gathered)
-        found[inside] = np.sort(gathered[:among])[places[inside]]
+        collect(x, cells, full, gathered)
+        found[inside] = np.sort(gathered[:among])[positions[inside]]
     return found
 
 
-def _lay_out(sample: Floats) -> tuple[float, float, Floats, Floats] | None:
-    """Cells that a sample fills about equally: ``v = (x - origin) scale`` lies in segment ``s = int(v)``, and its cell
-    is ``int(base[s] + v slope[s])``. The first and the last segment take what lies outside the sample."""
+def _lay_out(sample: Floats) -> Cells | None:
+    """Cells that a sample fills about equally; None where floats cannot tell them apart."""
+    from excir_dask.kernels.numba_loops import Cells
+
     with np.errstate(all="ignore"):
         spread = sample[(3 * sample.size) // 4] - sample[sample.size // 4]
         skip = sample.size // 100 if sample[-1] - sample[0] > _WIDE * spread else 0
@@ -90,4 +95,4 @@ def _lay_out(sample: Floats) -> tuple[float, float, Floats, Floats] | None:
     starts = np.cumsum(cells) - cells + 1
     base = np.concatenate(([0.0], starts - np.arange(1, _SEGMENTS + 1) * cells, [starts[-1] + cells[-1]]))
     slope = np.concatenate(([0.0], cells, [0.0]))
-    return origin, scale, base, slope
+    return Cells(origin, scale, base, slope)

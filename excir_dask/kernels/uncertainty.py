@@ -59,6 +59,7 @@ def stability(
     k: int,
     target: float,
     rank_by: str = "strength",
+    *,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Stability:

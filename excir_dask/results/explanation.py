@@ -133,7 +133,7 @@ class Explanation(views.Displayed):
                 raise UsageError(f"fraction is {fraction}; it must be between the sample's share, {share:g}, and 1")
             errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
         ranks, rank_by = table["rank"].to_numpy(), self.facts.settings.rank_by
-        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, rank_by, draws)
+        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, rank_by, draws=draws)
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from excir_dask.kernels.numba_loops import BLOCK, below, collect, products, read_off, tally
+from excir_dask.kernels.numba_loops import BLOCK, Cells, below, collect, products, read_off, tally
 
 NO_WEIGHTS = np.empty(0)
 layouts = st.lists(st.integers(0, 9), min_size=1, max_size=5).map(lambda sizes: np.cumsum([0, *sizes]))
@@ -73,9 +73,7 @@ def test_missing_values_are_below_no_threshold():
     assert found.tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
-ORIGIN, SCALE = 1.0, 2.0
-BASE = np.array([0.0, -1.0, -5.0, -2.0, 10.0])
-SLOPE = np.array([0.0, 2.0, 4.0, 3.0, 0.0])
+CELLS = Cells(1.0, 2.0, np.array([0.0, -1.0, -5.0, -2.0, 10.0]), np.array([0.0, 2.0, 4.0, 3.0, 0.0]))
 """segments of 1, 2, 4, 3 and 1 cells: the first and the last take all that lies outside 1.5 to 3"""
 EDGES = np.array([1.5, 1.75, 2.0, 2.125, 2.25, 2.375, 2.5, 2.5 + 1 / 6, 2.5 + 2 / 6, 3.0])
 """between neighbouring cells"""
@@ -92,7 +90,7 @@ def test_values_are_counted_in_their_cells(drawn):
     x = np.array(drawn, dtype=float)
     before = np.arange(11, dtype=np.uint32)
     counts = before.copy()
-    tally(x, ORIGIN, SCALE, BASE, SLOPE, counts)
+    tally(x, CELLS, counts)
     assert (counts - before).tolist() == np.bincount(cells(x), minlength=11).tolist()
 
 
@@ -102,7 +100,7 @@ def test_values_of_wanted_cells_are_copied_in_their_order(drawn, chosen):
     wanted = np.isin(np.arange(11), list(chosen))
     inside = x[wanted[cells(x)]]
     found = np.full(inside.size + 1, np.nan)
-    collect(x, ORIGIN, SCALE, BASE, SLOPE, wanted, found)
+    collect(x, CELLS, wanted, found)
     assert found[:-1].tolist() == inside.tolist()
 
 
@@ -112,7 +110,7 @@ def looked_up(
     counts = np.bincount(cells(x), minlength=11).astype(np.uint32)
     found, places = np.full(ranks.size, np.nan), np.full(ranks.size, -7)
     ends = (float(x.min()), float(x.max())) if ends is None else ends
-    read_off(ranks, counts, full, ORIGIN, SCALE, BASE, SLOPE, np.array(ends), found, places)
+    read_off(ranks, counts, full, CELLS, np.array(ends), found, places)
     return found, places
 
 
