@@ -9,7 +9,7 @@ import numpy as np
 
 from excir_dask.common.wording import listed
 from excir_dask.errors import UsageError
-from excir_dask.kernels.agreement import DIGITS, places
+from excir_dask.kernels.agreement import DIGITS, dense_ranks
 from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def paired(a: Explanation, b: Explanation, output: str, kind: str) -> pd.DataFra
         tables.append(table.loc[table["output"] == output, columns])
     pairs = tables[0].merge(tables[1], on=kind, suffixes=("_a", "_b")).rename(columns={kind: "name"})
     for side in ("rank_a", "rank_b"):
-        pairs[side] = places(pairs[side].to_numpy(dtype=np.int64))
+        pairs[side] = dense_ranks(pairs[side].to_numpy(dtype=np.int64))
     return pairs.sort_values("rank_a", ignore_index=True)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from excir_dask.graph.interrupts import ask_to_stop, forget_to_stop
+from excir_dask.graph.interrupts import clear_stop_request, request_stop
 
 INTERRUPTED = 130
 """exit code after Ctrl-C, as shells have it"""
@@ -25,7 +25,7 @@ class Terminated(KeyboardInterrupt):
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
     """Ctrl-C and SIGTERM raise meanwhile, and are remembered, unless somebody else handles them."""
-    forget_to_stop()
+    clear_stop_request()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -33,7 +33,7 @@ def stop_on_signals() -> Iterator[None]:
     def stop(number: int, frame: object) -> NoReturn:
         kind = KeyboardInterrupt if number == signal.SIGINT else Terminated
         signal.signal(number, before[signal.Signals(number)])  # a second one does not wait
-        ask_to_stop(kind)
+        request_stop(kind)
         raise kind
 
     before: dict[signal.Signals, Any] = {}

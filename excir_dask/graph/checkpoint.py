@@ -25,19 +25,19 @@ T = TypeVar("T")
 
 SUFFIX = ".state"
 RUN = "run.json"
-"""tells what the run of a folder is"""
+"""describes the run of a folder"""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where the states of one run are."""
+    """The stored states of one run."""
 
     filesystem: fs.FileSystem
     folder: str
-    """of this run: its name says what the run is, so that another one never finds its states"""
+    """of this run: its name depends on what the run is, so that another run never finds its states"""
 
     def states(self) -> int:
-        """How many states there are."""
+        """Number of stored states."""
         return sum(info.path.endswith(SUFFIX) for info in self._list())
 
     def take(self, name: str, make: Callable[[], Outcome[T]], check: Callable[[T], None]) -> Outcome[T]:
@@ -64,7 +64,7 @@ class Checkpoint:
                 self.filesystem.delete_file(info.path)
 
     def remove(self) -> None:
-        """Remove the files of this run, and its folder if nobody else put anything into it."""
+        """Remove the files of this run, and its folder if it is empty then."""
         for info in self._list():
             if info.base_name == RUN or info.base_name.endswith(SUFFIX) or info.base_name.startswith(TEMPORARY):
                 self.filesystem.delete_file(info.path)
@@ -89,7 +89,7 @@ class Checkpoint:
         return state
 
     def _save(self, path: str, content: bytes) -> None:
-        try:  # two workers may do the same slice after one was thought lost: each writes a file of its own
+        try:  # two workers may process the same slice after one seemed lost: each writes a file of its own
             write_stored(self.filesystem, path, content)
         except OSError as error:  # such as a full disk
             raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {redacted_message(error)}") from None

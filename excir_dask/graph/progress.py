@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, a line now and then where there is none."""
+"""Progress of a run: a bar on a terminal, otherwise a line now and then."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from excir_dask.graph.tree import Key
 Advance = Callable[[int, str], None]
 
 LINE_SECONDS = 10.0
-"""between two lines at least"""
+"""between two lines, at least"""
 
 QUIET_SECONDS = 60.0
-"""after so long a line comes even if less than the next figure was done"""
+"""after this time a line appears even if less than LINE_SHARE was done"""
 
 NARROW = 80
-"""cells of a terminal that does not say how many it has"""
+"""columns of a terminal of unknown width"""
 
 BAR = 36
-"""cells of a bar at most"""
+"""columns of a bar, at most"""
 
 TEXT = 42
-"""cells that rows, bytes and the bar's brackets take: a bar is shorter rather than these left out"""
+"""columns for rows, bytes and the bar's brackets: the bar shrinks before these are left out"""
 
 LINE_SHARE = 0.1
 """of the work, between two lines"""
@@ -38,14 +38,14 @@ class Work:
     """What a graph has to do."""
 
     tasks: Mapping[Key, int]
-    """how much each task is of the whole, in whatever unit goes with the time it takes"""
+    """share of each task, in any unit proportional to the time it takes"""
     rows: int = 0
-    """of the lake that the tasks read; 0 where nobody knows"""
+    """of the lake that the tasks read; 0 if unknown"""
     bytes: int = 0
     """decoded, of those rows"""
 
     def done(self, share: float) -> str:
-        """A share of the work, in rows and bytes.
+        """Part of the work, in rows and bytes.
 
         >>> Work({}, 3_000_000, 2_400_000_000).done(0.4)
         '1.2M/3.0M rows, 0.96/2.40 GB'
@@ -62,7 +62,7 @@ _BYTES = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 @contextmanager
 def counting(progress: bool | None, work: Work, label: str) -> Iterator[Callable[[Key], None]]:
-    """A function to call with every task that is done; tasks that are no part of the work do not matter."""
+    """A function to call with every finished task; tasks outside the work are ignored."""
     total = sum(work.tasks.values())
     done = 0
     with bar(progress, total, label) as advance:
@@ -78,12 +78,12 @@ def counting(progress: bool | None, work: Work, label: str) -> Iterator[Callable
 
 @contextmanager
 def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | None]:
-    """A function that takes how far the work is and a text beside it; None where nobody wants to know.
+    """A function that takes the work done so far and a text to show; None where no progress is wanted.
 
     Parameters
     ----------
     progress : bool, optional
-        None shows a bar on a terminal only; True shows lines where standard error is none.
+        None shows a bar on a terminal only; True shows lines where standard error is not a terminal.
     length : int
         The whole work.
     label : str
@@ -98,7 +98,7 @@ def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | No
         return
     import click
 
-    # a line that is longer than the terminal would be a new line each time
+    # a bar that is longer than the terminal is wide would start a new line each time
     cells = (os.get_terminal_size(sys.stderr.fileno()).columns or NARROW) - len(f"{label:<20}  100%  00:00:00  ") - 1
     width = max(min(BAR, cells - TEXT), 0)
     with click.progressbar(
@@ -110,21 +110,21 @@ def bar(progress: bool | None, length: int, label: str) -> Iterator[Advance | No
 
 
 class _Lines:
-    """Lines for a log: few enough to read, often enough to see that it goes on."""
+    """Lines for a log: few enough to read, often enough to show that the run is alive."""
 
     def __init__(self, length: int, label: str):
         self.length, self.label = length, label
-        self.began = self.told = time.monotonic()
+        self.began = self.last = time.monotonic()
         self.share = 0.0
         self.lines = 0
 
     def advance(self, place: int, text: str) -> None:
         now, share = time.monotonic(), place / max(self.length, 1)
-        waited, more = now - self.told, share - self.share
+        waited, more = now - self.last, share - self.share
         last = place >= self.length and self.lines > 0
         if not last and (waited < LINE_SECONDS or (more < LINE_SHARE and waited < QUIET_SECONDS)):
             return
-        self.told, self.share, self.lines = now, share, self.lines + 1
+        self.last, self.share, self.lines = now, share, self.lines + 1
         elapsed = now - self.began
         left = f"{clock(elapsed * (1 - share) / share)} left" if 0 < share < 1 else f"in {clock(elapsed)}"
         print(f"{self.label} {share:.0%} {text + ' ' if text else ''}{left}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Running a graph: on this machine's threads, or on a cluster with a watch kept over it."""
+"""Running a graph: on this machine's threads, or on a cluster that is watched for failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from excir_dask.errors import ClusterError
-from excir_dask.graph.interrupts import stop_if_asked
+from excir_dask.graph.interrupts import stop_if_requested
 from excir_dask.graph.progress import Work, counting
 from excir_dask.graph.spill import SpillingStore
 from excir_dask.graph.tree import Graph, Key
@@ -16,72 +16,72 @@ from excir_dask.graph.tree import Graph, Key
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-KEPT_BYTES = 256 * 2**20
-"""values that a local run keeps in memory between its scans; more go to a temporary folder"""
+RETAINED_BYTES = 256 * 2**20
+"""results that a local run retains in memory between its scans; more go to a temporary folder"""
 
 STALL_SECONDS = 900.0
-"""without a finished slice for so long, a cluster counts as stalled"""
+"""seconds without a finished slice after which a cluster counts as stalled"""
 
 
 class Runner(Protocol):
-    """Computes some keys of a graph and tells how far it is."""
+    """Computes some keys of a graph and shows its progress."""
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, retain: Sequence[Key] = ()) -> list[Any]:
         """Values of ``keys``; ``work`` says how much each task adds to the progress called ``label``.
 
-        The values of ``keep`` stay with the runner: a later graph that has the same keys does not compute them again.
+        The runner retains the values of ``retain``: a later graph with the same keys does not compute them again.
         """
 
     def close(self) -> None:
-        """Let go of what was kept."""
+        """Release the retained values."""
 
 
 class LocalRunner:
     """dask's own threads, or whichever local scheduler dask's configuration names (unless it must be threads)."""
 
-    def __init__(self, progress: bool | None = None, threads: bool = False, kept_bytes: int = KEPT_BYTES):
+    def __init__(self, progress: bool | None = None, threads: bool = False, retained_bytes: int = RETAINED_BYTES):
         self.progress = progress
         self.threads = threads
-        self.kept = SpillingStore(kept_bytes)
+        self.retained = SpillingStore(retained_bytes)
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, retain: Sequence[Key] = ()) -> list[Any]:
         import dask.base
         import dask.multiprocessing
         import dask.threaded
         from dask.callbacks import Callback
 
         get = None if self.threads else dask.base.get_scheduler()
-        if keep and get is dask.multiprocessing.get:
-            get = None  # what is kept is in this process: tasks in other processes could not get at it
-        graph = {**graph, **{key: self.kept.task(key, graph[key]) for key in keep}}
+        if retain and get is dask.multiprocessing.get:
+            get = None  # retained values are in this process, out of reach of others
+        graph = {**graph, **{key: self.retained.task(key, graph[key]) for key in retain}}
         with counting(self.progress, work, label) as advance:
 
             def done(key: Key, *_: object) -> None:
-                stop_if_asked()
+                stop_if_requested()
                 advance(key)
 
             with Callback(posttask=done):
                 return list((get or dask.threaded.get)(graph, list(keys)))
 
     def close(self) -> None:
-        self.kept.close()
+        self.retained.close()
 
 
 class ClusterRunner:
-    """A dask cluster. Slices are not pinned to workers: a lost worker's slices go to the others."""
+    """A dask cluster. Slices are not pinned to workers: slices of a lost worker go to the others."""
 
     def __init__(self, client: Client, progress: bool | None = None, stall_seconds: float = STALL_SECONDS):
         self.client = client
         self.progress = progress
         self.stall_seconds = stall_seconds
-        self.kept: list[Future[Any]] = []
+        self.retained: list[Future[Any]] = []
 
-    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, keep: Sequence[Key] = ()) -> list[Any]:
+    def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, retain: Sequence[Key] = ()) -> list[Any]:
         slices = [key for key in work.tasks if key in graph]
-        futures = self.client.get(graph, [*slices, *keys, *keep], sync=False)
+        futures = self.client.get(graph, [*slices, *keys, *retain], sync=False)
         watched, results = futures[: len(slices)], futures[len(slices) : len(slices) + len(keys)]
-        # as long as somebody holds them they stay in the workers' memory, or on their disks; a lost one is made again
-        self.kept += futures[len(slices) + len(keys) :]
+        # while these futures exist, workers keep the results in memory or on disk; lost ones are recomputed
+        self.retained += futures[len(slices) + len(keys) :]
         finished: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         try:
             for future in [*watched, *results]:
@@ -93,21 +93,21 @@ class ClusterRunner:
                     future = self._next(finished)
                     if future.status != "finished":
                         self._raise(future)
-                    if future.key in waiting:  # what is asked for may be a slice itself, and then comes twice
+                    if future.key in waiting:  # a requested key may be a slice itself, and then comes twice
                         waiting.discard(future.key)
                         advance(future.key)
-                    del future  # a state that nobody holds is let go as soon as it is merged
+                    del future  # so that workers release a state as soon as it is merged
             return list(self.client.gather(results))
         finally:
             self.client.cancel([future for future in results if not future.done()])
 
     def close(self) -> None:
-        self.kept.clear()
+        self.retained.clear()
 
     def _next(self, finished: queue.SimpleQueue[Future[Any]]) -> Future[Any]:
         patience = time.monotonic() + self.stall_seconds
         while True:
-            stop_if_asked()
+            stop_if_requested()
             try:
                 return finished.get(timeout=1.0)
             except queue.Empty:
@@ -115,8 +115,8 @@ class ClusterRunner:
                     raise ClusterError("the connection to the scheduler was lost; run again") from None
                 if time.monotonic() > patience:
                     raise ClusterError(
-                        f"no slice has finished for {self.stall_seconds:.0f} s; look at the workers on the dashboard "
-                        f"({self.client.dashboard_link}): they may be paused for lack of memory, or there are none"
+                        f"no slice has finished for {self.stall_seconds:.0f} s; check the workers on the dashboard "
+                        f"({self.client.dashboard_link}): they may be paused for lack of memory, or all gone"
                     ) from None
 
     def _raise(self, future: Future[Any]) -> None:
@@ -129,7 +129,7 @@ class ClusterRunner:
         error = future.exception()
         if isinstance(error, KilledWorker):
             raise ClusterError(
-                f"workers died again and again on one slice, most often for lack of memory: {error}; "
+                f"workers died repeatedly on one slice, most often for lack of memory: {error}; "
                 "give workers more memory, or lower the slice budget"
             ) from error
         raise error.with_traceback(future.traceback())

@@ -33,7 +33,7 @@ from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.centers import CENTERINGS, Centers, concatenate
 from excir_dask.kernels.refine import doubtful, doubtful_outputs, refined
-from excir_dask.kernels.rowsample import concatenate_samples, enough
+from excir_dask.kernels.rowsample import concatenate_samples, draw_threshold
 from excir_dask.kernels.sums import RowSums, Sums, concatenate_sums
 from excir_dask.kernels.trim import with_trimmed
 
@@ -76,7 +76,7 @@ class Scans:
         sample_rows : int
             Rows to return to the client as they are.
         """
-        request = SummaryRequest(centering, max_categories, sample_rows, enough(sample_rows, self.plan.rows))
+        request = SummaryRequest(centering, max_categories, sample_rows, draw_threshold(sample_rows, self.plan.rows))
         graph, roots = self._graph(summaries(request), request, first=True)
         describe = partial(describe_state, categoricals=self.layout.categoricals, request=request)
         described = []
@@ -129,7 +129,7 @@ class Scans:
         if stats.sample is None or stats.sample.draws.size >= min(wanted, counts.used):
             return stats
         share = counts.used / max(counts.sampled, 1)
-        threshold = enough(int(wanted / share), self.plan.rows)
+        threshold = draw_threshold(int(wanted / share), self.plan.rows)
         return replace(stats, sample=self._scan(samples(wanted), wanted, threshold)[0])
 
     def _refined(self, stats: LakeStats, centering: str) -> LakeStats:

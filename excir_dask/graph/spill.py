@@ -1,4 +1,4 @@
-"""Values that a local run keeps between its scans: in memory up to a limit, then in files."""
+"""Results that a local run retains between its scans: in memory up to a limit, then in files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from excir_dask.graph.tree import Key
 
 
 class SpillingStore:
-    """Results of tasks; what was not used for longest goes to a temporary folder of its own (zict does the work).
+    """Results of tasks; the least recently used go to a temporary folder (by zict).
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ class SpillingStore:
         self._closed = False
 
     def task(self, key: Key, task: Any) -> Any:
-        """A task that takes the value from here, or the one given with its result put here."""
+        """A task that takes the value from here; or the task given, which then stores its result here."""
         name = repr(key)
         if self._values is not None and name in self._values:
             return (self._values.__getitem__, name)
-        return (self._remember, name, task)
+        return (self._stored, name, task)
 
     def close(self) -> None:
-        """Forget everything; what tasks that are still at work bring is not kept."""
+        """Remove everything; results of tasks that still run are not stored."""
         with self._lock:
             self._closed = True
             self._values = None
@@ -44,7 +44,7 @@ class SpillingStore:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
 
-    def _remember(self, name: str, value: Any) -> Any:
+    def _stored(self, name: str, value: Any) -> Any:
         values = self._opened()
         if values is not None:
             values[name] = value
@@ -55,7 +55,7 @@ class SpillingStore:
             if self._values is None and not self._closed:
                 import zict
 
-                self._folder = tempfile.mkdtemp(prefix="excir-kept-")
+                self._folder = tempfile.mkdtemp(prefix="excir-spill-")
                 files = zict.Func(_dump, pickle.loads, zict.File(self._folder))
                 self._values = zict.Buffer({}, files, self.limit, weight=lambda _, value: value.__sizeof__())
             return self._values

@@ -1,6 +1,6 @@
 """States as bytes that cannot run code when they are read back: JSON for the structure, raw numbers for the arrays.
 
-A file is a line that names the format, the length of the JSON text, that text, the arrays one behind the other, and a
+A file has a line that names the format, the length of the JSON text, that text, the arrays one after the other, and a
 sha256 of it all. Only the kinds of states listed here come back. Each kind has a version of its own, and every value
 must have the type, and every array the dimensions, that its field declares: what comes back can be merged.
 """

@@ -1,4 +1,4 @@
-"""A merge tree whose shape depends only on the number of leaves, so that no scheduler can change the result."""
+"""A merge tree whose shape depends only on the number of leaves, so that schedulers cannot change the result."""
 
 from __future__ import annotations
 

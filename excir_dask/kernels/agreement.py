@@ -1,7 +1,7 @@
-"""How far two score vectors of the same features agree: each measure is a number, also for one feature or constants.
+"""How far two score vectors of the same features agree. Every measure is defined for one feature and for constants too.
 
-``a`` and ``b`` are scores in [0, 1], feature by feature, without NaN; places are ranks from 1 without gaps. Values
-closer than 1e-12 tie, as they do in rankings. Every measure gives its perfect value, exactly, for a vector and itself.
+``a`` and ``b`` are scores in [0, 1], feature by feature, without NaN; ranks count from 1 without gaps. Values closer
+than 1e-12 tie, as they do in rankings. Every measure of a vector with itself is exactly the perfect value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Ranks = NDArray[np.int64]
 
 DIGITS = 12
 """decimals of a score that count"""
@@ -27,13 +27,13 @@ FLOOR = 1e-9
 """share of a density that is spread evenly over the grid, so that the divergence of far densities stays finite"""
 
 _BLOCK = 1024
-"""scores whose kernels are held together: 6 MB"""
+"""scores whose kernels are in memory at a time: 6 MB"""
 
 
-def places(rank: Places) -> Places:
+def dense_ranks(rank: Ranks) -> Ranks:
     """Ranks from 1 without gaps, of some of the features that were ranked together.
 
-    >>> places(np.array([7, 2, 4]))
+    >>> dense_ranks(np.array([7, 2, 4]))
     array([3, 1, 2])
     """
     found = np.empty(rank.size, dtype=np.int64)
@@ -50,13 +50,13 @@ def top_size(k: int, d: int) -> int:
     return k if d > k else max(d // 2, 1)
 
 
-def jaccard(places_a: Places, places_b: Places, k: int) -> float:
+def jaccard(ranks_a: Ranks, ranks_b: Ranks, k: int) -> float:
     """Overlap of two top k: features in both over features in either.
 
     >>> jaccard(np.array([1, 2, 3]), np.array([1, 3, 2]), 2)
     0.3333333333333333
     """
-    a, b = places_a <= k, places_b <= k
+    a, b = ranks_a <= k, ranks_b <= k
     return float(np.sum(a & b) / np.sum(a | b))
 
 
@@ -68,10 +68,10 @@ def jaccard_chance(d: int, k: int) -> float:
     """
     least, all_ways, mean = max(2 * k - d, 0), comb(d, k), 0.0
     ways = comb(k, least) * comb(d - k, k - least)
-    for both in range(least, k + 1):
-        mean += (ways / all_ways) * both / (2 * k - both)
+    for shared in range(least, k + 1):
+        mean += (ways / all_ways) * shared / (2 * k - shared)
         # from one number of ways to the next, because binomials of thousands take a millisecond each
-        ways = ways * (k - both) ** 2 // ((both + 1) * (d - 2 * k + both + 1))
+        ways = ways * (k - shared) ** 2 // ((shared + 1) * (d - 2 * k + shared + 1))
     return mean
 
 
@@ -140,7 +140,7 @@ def symmetric_kl(a: Floats, b: Floats) -> float:
     """Jeffreys divergence KL(p, q) + KL(q, p) of the two densities of scores, in nats: 0 (same) to about 49.
 
     Densities are sums of Gaussian kernels with Scott's bandwidth, at least ``LEAST_BANDWIDTH`` (constants and single
-    scores have that one), on ``GRID``, as shares that sum to 1. Which feature has which score plays no part.
+    scores have that one), on ``GRID``, as shares that sum to 1. Which feature has which score does not matter.
 
     >>> symmetric_kl(np.array([0.5]), np.array([0.5]))
     0.0
@@ -149,17 +149,17 @@ def symmetric_kl(a: Floats, b: Floats) -> float:
     return float(np.sum((p - q) * np.log(p / q)))
 
 
-def ndcg(gains: Floats, order: Places, k: int | None = None) -> float:
-    """Gain that an order collects in its top k (or in all places) over what the best order collects; 1 without gains.
+def ndcg(gains: Floats, order: Ranks, k: int | None = None) -> float:
+    """Gain that an order collects in its top k (or in all ranks) over what the best order collects; 1 without gains.
 
     Parameters
     ----------
     gains : float64 array
         What ``a`` ranks by, for instance strengths.
     order : int64 array
-        Places in ``b``.
+        Ranks in ``b``.
     k : int, optional
-        Places that count. Default: all.
+        Ranks that count. Default: all.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def ndcg(gains: Floats, order: Places, k: int | None = None) -> float:
     return _dot(gains[np.argsort(order)][:size], discount) / best
 
 
-def largest(a: Floats, b: Floats, order: Places) -> tuple[float, int | None]:
+def largest(a: Floats, b: Floats, order: Ranks) -> tuple[float, int | None]:
     """The largest abs(b - a) and where it is, the first by ``order`` among equals; nowhere if nothing differs.
 
     >>> largest(np.array([0.1, 0.2]), np.array([0.1, 0.5]), np.array([1, 2]))

@@ -1,4 +1,4 @@
-"""Columns of categories: counted by scan 1, turned into one 0/1 feature a category by scan 2."""
+"""Columns of categories: their values are counted first, then the frequent ones become a 0/1 feature each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from excir_dask.kernels.summaries import ColumnSummary
 Floats = NDArray[np.float64]
 
 MOST_VALUES = 10_000
-"""distinct values that a column may have; one with more holds names or numbers of things rather than categories"""
+"""distinct values that a column may have; one with more holds identifiers rather than categories"""
 
 OTHER = "(other)"
-"""stands for the categories that have no feature of their own"""
+"""the feature of all categories that have none of their own"""
 
 
 @dataclass(frozen=True)
 class CategoryCounts:
-    """How often each value of a column was met."""
+    """How often each value of a column occurs."""
 
     VERSION: ClassVar[int] = 1
 
@@ -35,7 +35,7 @@ class CategoryCounts:
     whole: bool
     """every weight is a whole number"""
     too_many: bool = False
-    """more than ``MOST_VALUES`` were met; they are no longer counted"""
+    """there are more than ``MOST_VALUES``; they are no longer counted"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Categories:
     column: str
     values: tuple[str, ...]
     other: bool
-    """there are further categories, and they are one feature together"""
+    """there are further categories, which share one feature"""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Categories:
 def count_categories(
     codes: NDArray[np.int32], values: Sequence[str], weights: Floats | None, limit: int = MOST_VALUES
 ) -> CategoryCounts:
-    """Counts over some rows; ``codes`` are places in ``values``, -1 for missing."""
+    """Counts over some rows; ``codes`` are indices into ``values``, -1 for missing."""
     present = codes >= 0
     inside = codes[present]
     rows = np.bincount(inside, minlength=len(values))
@@ -68,8 +68,8 @@ def count_categories(
     else:
         sums = np.bincount(inside, weights[present], minlength=len(values)).astype(np.float64)
         whole = bool(np.all(weights[present] == np.rint(weights[present])))
-    met = {value: i for i, value in enumerate(values) if rows[i]}
-    order = [met[value] for value in sorted(met)]
+    present_values = {value: i for i, value in enumerate(values) if rows[i]}
+    order = [present_values[value] for value in sorted(present_values)]
     part = CategoryCounts(
         tuple(values[i] for i in order), rows[order], sums[order], int(codes.size - inside.size), whole
     )
@@ -78,14 +78,14 @@ def count_categories(
 
 def merge_categories(parts: Sequence[CategoryCounts], limit: int = MOST_VALUES) -> CategoryCounts:
     """Counts over the rows of all parts."""
-    places = {value: i for i, value in enumerate(sorted({value for part in parts for value in part.values}))}
-    rows, weights = np.zeros(len(places), dtype=np.int64), np.zeros(len(places))
+    index = {value: i for i, value in enumerate(sorted({value for part in parts for value in part.values}))}
+    rows, weights = np.zeros(len(index), dtype=np.int64), np.zeros(len(index))
     for part in parts:
-        where = [places[value] for value in part.values]
+        where = [index[value] for value in part.values]
         rows[where] += part.rows
         weights[where] += part.weights
     merged = CategoryCounts(
-        tuple(places),
+        tuple(index),
         rows,
         weights,
         sum(part.missing for part in parts),
@@ -96,27 +96,27 @@ def merge_categories(parts: Sequence[CategoryCounts], limit: int = MOST_VALUES) 
 
 
 def choose_categories(column: str, counts: CategoryCounts, most: int) -> Categories:
-    """The ``most`` frequent categories; of equally frequent ones the first in the alphabet."""
+    """The ``most`` most frequent categories; ties in alphabetical order."""
     order = np.argsort(-counts.rows, kind="stable")
     return Categories(column, tuple(counts.values[i] for i in order[:most]), len(order) > most)
 
 
 def indicator_summaries(counts: CategoryCounts, chosen: Categories) -> list[ColumnSummary]:
     """Summaries of the 0/1 features, which follow from the counts."""
-    place = {value: i for i, value in enumerate(counts.values)}
-    mine = [place[value] for value in chosen.values]
+    index = {value: i for i, value in enumerate(counts.values)}
+    mine = [index[value] for value in chosen.values]
     ones = [(int(counts.rows[i]), float(counts.weights[i])) for i in mine]
     n, weight = int(counts.rows.sum()), float(counts.weights.sum())
     if chosen.other:
-        rest = [i for value, i in place.items() if value not in set(chosen.values)]
+        rest = [i for value, i in index.items() if value not in set(chosen.values)]
         ones.append((int(counts.rows[rest].sum()), float(counts.weights[rest].sum())))
     return [_summary(n, weight, rows, heavy, counts.missing, counts.whole) for rows, heavy in ones]
 
 
 def indicators(codes: NDArray[np.int32], values: Sequence[str], chosen: Categories) -> Iterator[Floats]:
     """The 0/1 features over some rows, NaN where the category is missing."""
-    places = {value: i for i, value in enumerate(chosen.values)}
-    translated = np.array([*(places.get(value, len(places)) for value in values), -1])[codes]
+    index = {value: i for i, value in enumerate(chosen.values)}
+    translated = np.array([*(index.get(value, len(index)) for value in values), -1])[codes]
     missing = codes < 0
     for i in range(len(chosen.features)):
         found = (translated == i).astype(np.float64)

@@ -1,8 +1,7 @@
-"""Between the scans: from column summaries to centres, and from counts to a proof of how far off a centre can be.
+"""From column summaries to centres, and from counts to a proof of how far off a centre can be.
 
-A digest promises nothing about its error. So scan 2 counts the values below a few thresholds around each approximate
-quantile, and the counts say between which two thresholds the exact quantile lies. That is a fact about the data,
-whatever the digest did.
+A digest promises nothing about its error. So the values below a few thresholds around each approximate quantile are
+counted, and the counts prove between which two thresholds the exact quantile lies, whatever the digest did.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ BRACKET = (-2e-3, -2e-4, 2e-4, 2e-3)
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """What scan 1 found out, one entry a column. A few hundred bytes a column: this is all that leaves the workers."""
+    """Statistics with one entry per column: a few hundred bytes per column are all that leaves the workers."""
 
     VERSION: ClassVar[int] = 1
 
@@ -48,11 +47,11 @@ class ColumnStats:
     q75: Floats
     mean: Floats
     trimmed: Floats
-    """mean of the values inside [q25, q75], NaN where only a further scan can tell"""
+    """mean of the values inside [q25, q75]; NaN where it takes a further scan"""
     thresholds: Floats
-    """(columns, levels, len(BRACKET)): where scan 2 counts; NaN for exact columns"""
+    """(columns, levels, len(BRACKET)): values below them are counted; NaN for exact columns"""
     jump: Floats
-    """how far the centre moves if a few rows more or less were drawn, where that is far; 0 for most columns"""
+    """how far the centre moves with a few rows more or less, where that is far; 0 for most columns"""
 
     @property
     def constant(self) -> NDArray[np.bool_]:
@@ -96,7 +95,7 @@ def describe(summaries: Sequence[ColumnSummary], centering: str) -> ColumnStats:
         quartiles[i] = found[:3]
         if not summary.exact:
             thresholds[i] = found[3:].reshape(len(levels), len(BRACKET))
-    # scan 2 counts values strictly below a threshold: nudged up, an upper threshold on an atom includes it
+    # values strictly below a threshold are counted: nudged up, an upper threshold on an atom includes it
     upper = np.array(BRACKET) > 0
     thresholds[..., upper] = np.nextafter(thresholds[..., upper], np.inf)
     weight = np.array([s.weight for s in summaries])
@@ -142,7 +141,7 @@ def concatenate(parts: Sequence[ColumnStats]) -> ColumnStats:
 
 
 def centers(stats: ColumnStats, centering: str) -> Centers:
-    """Centres by the centring asked for; a constant column is centred on its value, exactly."""
+    """Centres by a centring; a constant column is centred on its value, exactly."""
     center = np.where(stats.constant, stats.low, CENTERINGS[centering].center(stats))
     return Centers(np.where(stats.n > 0, center, 0.0), stats.missing > 0, stats.thresholds)
 
@@ -157,7 +156,7 @@ def center_errors(stats: ColumnStats, centering: str, center: Floats, below: Flo
     center : array of shape (columns,)
         The centres used.
     below : array of shape (columns, levels, len(BRACKET))
-        Weight of the values strictly below each threshold, as counted by scan 2.
+        Weight of the values strictly below each threshold.
     """
     rounding = 4 * np.finfo(float).eps * np.maximum(np.abs(center), stats.q75 - stats.q25)
     bound = np.where(np.isfinite(rounding), rounding, 0.0)
@@ -183,7 +182,7 @@ class _Enclosure:
 
 
 def _enclose(stats: ColumnStats, i: int, k: int, level: float, below: Floats) -> _Enclosure:
-    """The nearest thresholds that do it; the column's own limits where none does."""
+    """The nearest thresholds that do; the column's own limits where none does."""
     weight, scale = float(stats.weight[i]), float(stats.scale[i])
     slack = 0.0 if scale == 1.0 else 1e-9 * weight * scale
     rank = level * max(weight * scale - 1.0, 0.0)
@@ -207,7 +206,7 @@ def _midhinge(stats: ColumnStats) -> Floats:
 
 
 def _trimmed(stats: ColumnStats) -> Floats:
-    """Where no value lies between the quartiles (two rows, say), the midhinge."""
+    """The midhinge where no value lies between the quartiles, as with two rows."""
     return np.where(np.isnan(stats.trimmed), _midhinge(stats), stats.trimmed)
 
 
@@ -237,11 +236,11 @@ class Centering:
     center: Callable[[ColumnStats], Floats]
     """centres of all columns"""
     levels: tuple[float, ...] = ()
-    """quantile levels that the centre rests on, of 0.25, 0.5 and 0.75; scan 2 counts values around them"""
+    """quantile levels that the centre depends on, of 0.25, 0.5 and 0.75; values around them are counted"""
     error: Callable[[ColumnStats, int, float, Mapping[float, _Enclosure]], float] = _quantile_error
     """certified error of the centre of column i, from the enclosure of each level"""
     needs_totals: bool = False
-    """scan 1 sums the values"""
+    """the values are summed"""
     needs_trimmed: bool = False
     """one more scan sums the values between the quartiles"""
     exact_outputs: bool = False

@@ -12,7 +12,7 @@ all columns, cut at the threshold:
    members of its two clusters. A cluster below the cut thus has only linked pairs in it, and lies inside one component.
 2. So every merge below the cut joins two clusters of one component, at a height that distances inside the component
    decide. Merges of different components do not touch each other, and merges above the cut come after all of these.
-3. A component in which all pairs are linked merges wholly below the cut: it is a group as it stands.
+3. A component in which all pairs are linked merges entirely below the cut: it is one group.
 
 (Where distances tie exactly, complete linkage is not unique; the result is then one of the possible ones, the same on
 every run.)
@@ -35,7 +35,7 @@ LINKAGE_MEMORY = 4 << 30
 """bytes that the linkage of one component may take"""
 
 _BLOCK = 1024
-"""columns multiplied with as many others at a time: 40 MB a side at 5,000 rows"""
+"""columns multiplied with as many others at a time: 40 MB per side at 5,000 rows"""
 
 _TIE = 1e-12
 """correlations closer to the threshold than this are at it: rounding must not decide"""
@@ -80,13 +80,13 @@ def correlated_groups(sample: NDArray[np.float64], threshold: float = 0.9) -> li
 
 
 def check_threshold(threshold: float) -> None:
-    """A threshold that is none, before anything is read."""
+    """Refuse a threshold outside (0, 1] before anything is read."""
     if not 0.0 < threshold <= 1.0:
         raise UsageError(f"the correlation threshold is {threshold}; give one above 0 and up to 1, for instance 0.9")
 
 
 def _components(ranks: RankedColumns, threshold: float) -> Iterator[list[Positions]]:
-    """Groups of one connected component after the other."""
+    """Groups of each connected component in turn."""
     labels, links = _walk(ranks, threshold)
     order = np.argsort(labels, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
@@ -130,9 +130,9 @@ def _cut(ranks: RankedColumns, members: Positions, threshold: float) -> list[Pos
     needed = linkage_bytes(size)
     if needed > LINKAGE_MEMORY:
         raise DataError(
-            f"{size:,} columns hang together by correlations of {threshold} or more; to part them takes "
+            f"{size:,} columns are connected by correlations of {threshold} or more; to separate them takes "
             f"{wording.size(needed)}, more than the {wording.size(LINKAGE_MEMORY)} set aside for it; raise the "
-            "threshold, or look for groups among fewer columns"
+            "threshold, or search fewer columns for groups"
         )
     distances = np.empty(size * (size - 1) // 2)  # of pairs (i, j), i < j, row after row, as scipy wants them
     for start in range(0, size, _BLOCK):
@@ -152,7 +152,7 @@ def _cut(ranks: RankedColumns, members: Positions, threshold: float) -> list[Pos
 
 
 def linkage_bytes(columns: int) -> int:
-    """Memory to part one component of so many columns: its distances, scipy's copy of them, and its checks."""
+    """Memory to separate one component of so many columns: distances, scipy's copy of them, and its checks."""
     return columns * (columns - 1) // 2 * 17
 
 
@@ -163,11 +163,11 @@ class Cost:
     columns: int
     rows: int
     bytes: int
-    """the sample, its ranks and the blocks in work; a component that must be parted comes on top (linkage_bytes)"""
+    """the sample, its ranks and the current blocks; a component to be separated takes more (linkage_bytes)"""
     operations: int
     """floating-point operations of the products"""
     seconds: float
-    """about, at the speed that a small product has just shown"""
+    """estimated from the speed of a small product"""
 
     def __str__(self) -> str:
         """One sentence for people.
@@ -187,13 +187,13 @@ def correlation_cost(columns: int, rows: int, missing: bool = False) -> Cost:
     block = min(columns, _BLOCK)
     operations = products * columns * (columns + block) * rows
     ranks = columns * rows * np.dtype(rank_type(rows)).itemsize
-    held = 8 * columns * rows + ranks + 8 * block * (2 * products * rows + 4 * products * block)
+    memory = 8 * columns * rows + ranks + 8 * block * (2 * products * rows + 4 * products * block)
     seconds = operations * _seconds_per_operation() + columns * rows * _RANK_SECONDS
-    return Cost(columns, rows, held, operations, seconds)
+    return Cost(columns, rows, memory, operations, seconds)
 
 
 def _seconds_per_operation(size: int = 1024) -> float:
-    """Of a product of two blocks; the second of two tries, since the first one starts BLAS's threads (0.1 s in all)."""
+    """Of a product of two blocks; timed at the second try, since the first one starts BLAS's threads (0.1 s in all)."""
     block = np.ones((size, size))
     for _ in range(2):
         start = time.perf_counter()

@@ -37,7 +37,7 @@ def score_group(numerators: Floats, denominators: Floats, scales: Floats) -> Gro
     numerators, denominators : arrays of shape (members,)
         N_j and D_j.
     scales : array of shape (members,)
-        Interquartile ranges (or what stands for them); a member with scale 0 is constant and adds nothing.
+        Interquartile ranges (or a substitute); a member with scale 0 is constant and adds nothing.
 
     Examples
     --------

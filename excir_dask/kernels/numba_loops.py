@@ -1,6 +1,6 @@
-"""The inner loops of both scans, compiled by numba: one pass over a column, with Python's lock let go.
+"""The inner loops, compiled by numba: one pass over a column, without Python's lock.
 
-In numpy the sums of scan 2 are eleven passes over memory and cost three times as much; two threads then also wait for
+In numpy the co-movement sums are eleven passes over memory and cost three times as much; two threads then also wait for
 each other's lock between the passes. Reassociation is allowed so that the loops become vector code: the order of
 additions then depends on the width of the processor's vectors, never on threads, workers or time.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 BLOCK = 2048
-"""rows that stay in the first-level cache while every output and threshold is gone through"""
+"""rows that stay in the first-level cache during the loops over outputs and thresholds"""
 
 
 class Cells(NamedTuple):
@@ -33,12 +33,12 @@ class Cells(NamedTuple):
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first use; the result is kept on disk wherever there is a place to keep it."""
+    """Compile on first use; the result is cached on disk where that is possible."""
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "nsz"}}
     compiled: Callable[..., Any]
     try:
         compiled = njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that may be written to, as in a read-only container
+    except RuntimeError:  # no writable folder, as in a read-only container
         compiled = njit(**options)(function)
     return compiled
 
@@ -137,7 +137,7 @@ def tally(x: Floats, cells: Cells, counts: NDArray[np.uint32]) -> None:
 
 @_compiled
 def collect(x: Floats, cells: Cells, wanted: NDArray[np.bool_], found: Floats) -> None:
-    """Copy the values whose cell is wanted; ``found`` has a place to spare: always writing is faster than a branch."""
+    """Copy the values whose cell is wanted; ``found`` has one spare entry: always writing is faster than a branch."""
     origin, scale, base, slope = cells
     top = float(base.size - 1)
     n = 0

@@ -1,9 +1,9 @@
-"""Values at given ranks of a long column, without putting the column in order.
+"""Values at given ranks of a long column, without sorting it.
 
-Sorting would be the largest cost of a run: 7 to 11 ns a value, where decoding takes 5. A sorted sample says where the
-values lie; from it the range is cut into cells that are about equally full, the values are counted in them in one pass
-(2 ns), and the values at the ranks are read off the counts, by interpolation inside a cell. Cells that turn out too
-full are gathered and sorted, so that a value which repeats stays what it is.
+Sorting would be the largest cost of a run: 7 to 11 ns per value, where decoding takes 5. A sorted sample shows how the
+values are distributed; it cuts the range into cells that are about equally full, the values are counted in them in one
+pass (2 ns), and the values at the ranks follow from the counts, by interpolation inside a cell. Cells that turn out too
+full are gathered and sorted, so that repeated values stay exact.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _LEAST_CELLS = 4
 """of a segment, also where the sample has no values"""
 
 _WIDE = 256
-"""times the interquartile range: a sample that spans more has tails that would use up the segments"""
+"""interquartile ranges: a sample that spans more has tails that would take all the segments"""
 
 _FULL_SHARE = 8
-"""if more than one in so many values lie in cells that are too full, sorting all of them is faster"""
+"""if more than one in so many values is in a cell that is too full, sorting all of them is faster"""
 
 _CHANCE = 8
-"""values that a cell holds now and then by chance"""
+"""values that a cell holds occasionally by chance"""
 
 
 def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, high: float) -> Floats | None:
-    """Values that stand at some ranks when ``x`` is in order; None where cells cannot tell the values apart.
+    """Values at some ranks of ``x``; None where cells cannot tell the values apart.
 
-    Each is off by less than the smallest distance of two ranks; values that repeat so often are exact.
+    Each is off by less than the smallest distance of two ranks; values repeated that often are exact.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, h
     if cells is None:
         return None
     least = max(int(np.diff(ranks).min()), 1)
-    for values in (sample, x):  # the sample alone often says that it will not do
+    for values in (sample, x):  # the sample alone often shows that cells will not do
         counts = np.zeros(int(cells.base[-1]) + 1, dtype=np.uint32)
         tally(values, cells, counts)
         full = counts > max(least * values.size // x.size, _CHANCE)

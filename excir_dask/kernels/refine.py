@@ -1,8 +1,8 @@
-"""A closer look at quantiles that a digest cannot place: where a column has a gap, neighbouring ranks are far apart.
+"""Exact quantiles where a digest cannot place them: where a column has a gap, neighbouring ranks are far apart.
 
-A quarter of the rows near 0 and the others near 100 put the first quartile somewhere in between, and the smallest error
-of a rank moves it from one side to the other. One more look at such columns gathers the values around the quantile
-(their distinct values, with weights), which makes it exact.
+If a quarter of the rows are near 0 and the others near 100, the first quartile is somewhere in between, and the
+smallest error of its rank moves it from one side to the other. One more scan of such columns gathers the distinct
+values around the quantile, with weights, which makes it exact.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from excir_dask.kernels.summaries import window_mean
 Floats = NDArray[np.float64]
 
 _DOUBT = 0.1
-"""of the interquartile range: a quantile is looked at again if the outer thresholds around it are further apart; of a
-normal column they are 0.01 apart, of a lognormal one with sigma 3 0.04"""
+"""share of the interquartile range: a quantile is doubtful if the outer thresholds around it are further apart (in a
+normal column they are 0.01 apart, in a lognormal one with sigma 3 0.04)"""
 
 _MOST_GATHERED = 2**24
 """values that may be gathered to make outputs exact: some 256 MB, from 4 billion rows of one output"""
@@ -54,7 +54,7 @@ class Vicinities:
 
 
 def doubtful(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
-    """Columns with a quantile that a small error of its rank would move far."""
+    """Columns with a quantile that a small error of its rank moves far."""
     if not CENTERINGS[centering].levels:
         return np.zeros(stats.n.size, dtype=bool)
     upper = np.nextafter(stats.thresholds[..., -1], -np.inf)  # nudged up, it is never on an atom
@@ -77,7 +77,7 @@ def doubtful_outputs(stats: ColumnStats, centering: str) -> NDArray[np.bool_]:
 
 
 def gather(columns: Iterable[Floats], thresholds: Floats, weights: Floats | None) -> Vicinities:
-    """What one block of rows has around each quantile; ``thresholds`` as in ColumnStats, of these columns."""
+    """Values around each quantile in one block of rows; ``thresholds`` as in ColumnStats, of these columns."""
     return Vicinities(
         tuple(
             tuple(_gather(x, level[0], level[-1], weights) for level in levels)
@@ -98,7 +98,7 @@ def concatenate_vicinities(parts: Sequence[Vicinities]) -> Vicinities:
 
 
 def refined(stats: ColumnStats, centering: str, where: NDArray[np.bool_], found: Vicinities) -> ColumnStats:
-    """Statistics with exact quantiles in the columns ``where``, as far as the vicinities hold them."""
+    """Statistics with exact quantiles in the columns ``where``, as far as the vicinities reach them."""
     values = {0.25: stats.q25.copy(), 0.5: stats.q50.copy(), 0.75: stats.q75.copy()}
     exact, thresholds = stats.exact.copy(), stats.thresholds.copy()
     for i, vicinities in zip(map(int, np.flatnonzero(where)), found.columns, strict=True):
@@ -115,8 +115,8 @@ def refined(stats: ColumnStats, centering: str, where: NDArray[np.bool_], found:
 def _gather(x: Floats, low: float, high: float, weights: Floats | None) -> Vicinity:
     finite = np.isfinite(x)
     x, w = x[finite], np.ones(np.count_nonzero(finite)) if weights is None else weights[finite]
-    before, inside, behind = x < low, (x >= low) & (x < high), x >= high
-    nearest = float(x[before].max(initial=-np.inf)), float(x[behind].min(initial=np.inf))
+    before, inside, above = x < low, (x >= low) & (x < high), x >= high
+    nearest = float(x[before].max(initial=-np.inf)), float(x[above].min(initial=np.inf))
     return Vicinity(
         float(w[before].sum()),
         *_distinct(x[inside], w[inside]),

@@ -1,4 +1,4 @@
-"""A sample of whole rows that merges: the rows with the smallest draws, whatever slices they come from."""
+"""A mergeable sample of whole rows: those with the smallest draws, whatever slices they come from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RowSample:
 
 
 class RowPicker:
-    """Picks the rows with the smallest draws while the columns of a block go by.
+    """Picks the rows with the smallest draws while the columns of a block pass.
 
     Parameters
     ----------
@@ -32,8 +32,7 @@ class RowPicker:
     limit : int
         Rows to pick at most.
     threshold : int
-        Only draws below it count: what the lake's number of rows says is enough, so that slices do not send
-        what is thrown away later.
+        Only draws below it count (:func:`draw_threshold`), so that slices do not send rows that are dropped later.
     """
 
     def __init__(self, draws: NDArray[np.uint64], limit: int, threshold: int = 2**64):
@@ -43,7 +42,7 @@ class RowPicker:
         self.picked: list[Floats] = []
 
     def watch(self, columns: Iterable[Floats]) -> Iterator[Floats]:
-        """The same columns, of which the picked rows are remembered."""
+        """The same columns; the picked rows of each are stored."""
         for x in columns:
             self.picked.append(x[self.rows])
             yield x
@@ -55,8 +54,8 @@ class RowPicker:
 def merge_samples(parts: Sequence[RowSample], limit: int) -> RowSample:
     """The rows with the smallest draws of all parts, which hold the same columns."""
     draws = np.concatenate([part.draws for part in parts])
-    keep = _smallest(draws, limit)
-    return RowSample(draws[keep], np.concatenate([part.values for part in parts], axis=1)[:, keep])
+    chosen = _smallest(draws, limit)
+    return RowSample(draws[chosen], np.concatenate([part.values for part in parts], axis=1)[:, chosen])
 
 
 def concatenate_samples(parts: Sequence[RowSample]) -> RowSample:
@@ -64,15 +63,15 @@ def concatenate_samples(parts: Sequence[RowSample]) -> RowSample:
     return RowSample(parts[0].draws, np.concatenate([part.values for part in parts]))
 
 
-def enough(limit: int, rows: int) -> int:
-    """A threshold that leaves at least ``limit`` of ``rows`` draws (all but surely), and not many more."""
+def draw_threshold(limit: int, rows: int) -> int:
+    """A threshold with at least ``limit`` of ``rows`` draws below it (almost surely), and not many more."""
     if rows <= limit:
         return 2**64
     return min(int(2.0**64 * (limit + 10 * limit**0.5 + 100) / rows), 2**64)
 
 
 def _smallest(draws: NDArray[np.uint64], limit: int) -> NDArray[np.int64]:
-    """Places of the smallest draws, in order of place."""
+    """Indices of the smallest draws, ascending."""
     if draws.size <= limit:
         return np.arange(draws.size)
     return np.sort(np.argsort(draws, kind="stable")[:limit])

@@ -17,7 +17,7 @@ LOW_SUPPORT = 30.0
 """effective rows below which a score is flagged"""
 
 CHANCE = 0.01
-"""probability that the spread between row groups decides though rows are independent"""
+"""probability that the spread between row groups decides although rows are independent"""
 
 WIDE_BOUND = 0.01
 """certified effect of approximate centres above which a score is flagged; most are below 0.002"""
@@ -63,13 +63,13 @@ class Scores:
     stderr_rows: Floats
     """the same if rows were independent"""
     stderr_by: NDArray[np.bool_]
-    """the spread between row groups decided it, because rows of one resemble each other; else rows did"""
+    """True where the spread between row groups decides, because rows of one group resemble each other"""
     n_eff: Floats
     """effective number of rows that carry the score, D^2 / sum p^2"""
     center_bound: Floats
     """largest change of cir that approximate centres can have caused"""
     center_jump: Floats
-    """change of cir if a centre jumped where a few rows more or less would make it; 0 for most columns"""
+    """change of cir if a centre jumps with a few rows more or less; 0 for most columns"""
 
 
 def cir(numerator: Floats, denominator: Floats) -> Floats:
@@ -105,9 +105,9 @@ def score(
     whole_units : bool
         The rows are a sample of whole units, so the spread between those is what matters.
     """
-    still = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
-    numerator = np.where(still, 0.0, sums.numerator)
-    denominator = np.where(still, 0.0, sums.denominator)
+    constant = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
+    numerator = np.where(constant, 0.0, sums.numerator)
+    denominator = np.where(constant, 0.0, sums.denominator)
     score = cir(numerator, denominator)
     moves = denominator > 0
     safe = np.where(moves, denominator, 1.0)
@@ -123,7 +123,7 @@ def score(
     dx, dy = feature_errors[None, :], output_errors[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
     effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
-    bound = np.where(still, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
+    bound = np.where(constant, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
     return Scores(
         cir=score,
         strength=strength(score),

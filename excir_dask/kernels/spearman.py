@@ -56,7 +56,7 @@ class RankedColumns:
         least, kind = min(LEAST_PRESENT, rows), rank_type(rows)
         values = np.full((columns, rows), np.iinfo(kind).min, dtype=kind)
         spread, gaps, position = np.zeros(columns), np.zeros(columns, dtype=bool), np.empty(columns, dtype=np.int64)
-        kept = 0
+        count = 0
         for column in range(columns):
             x = np.array(sample[:, column], dtype=np.float64)
             present = np.isfinite(x)
@@ -65,10 +65,10 @@ class RankedColumns:
             square = float(np.dot(ranks, ranks))
             if n < least or square == 0.0:
                 continue
-            values[kept, present] = ranks
-            spread[kept], gaps[kept], position[kept] = square, n < rows, column
-            kept += 1
-        return cls(values[:kept], spread[:kept], gaps[:kept], position[:kept])
+            values[count, present] = ranks
+            spread[count], gaps[count], position[count] = square, n < rows, column
+            count += 1
+        return cls(values[:count], spread[:count], gaps[:count], position[:count])
 
     def block(self, which: Positions | slice) -> Block:
         values, missing = self.values[which], np.iinfo(self.values.dtype).min
@@ -105,11 +105,11 @@ def doubled_ranks(x: Floats) -> Floats:
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: x.size])
     ends = np.append(starts[1:], x.size)
     found = np.empty(x.size)
-    # ties at places from s to before e share the place (s + e - 1) / 2; the mean of all places is (n - 1) / 2
+    # ties at positions s to e - 1 share the position (s + e - 1) / 2; the mean of all positions is (n - 1) / 2
     found[order] = np.repeat(starts + ends - x.size, ends - starts) if x.size else 0.0
     return found
 
 
 def rank_type(rows: int) -> type[np.int16] | type[np.int32]:
-    """Two bytes a value for up to 32,767 rows, else four."""
+    """Two bytes per value for up to 32,767 rows, else four."""
     return np.int16 if rows <= np.iinfo(np.int16).max else np.int32

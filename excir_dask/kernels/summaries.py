@@ -1,9 +1,9 @@
-"""Scan 1: what is remembered of a column so that its quantiles are known at the end.
+"""Mergeable summaries of columns, from which quantiles follow.
 
-While a column has few distinct values the memory is exact: every value with its count (or weight). Beyond
-that it is a t-digest (Dunning, "Computing extremely accurate quantiles using t-digests", 2019), kept by crick.
-A digest takes 116 ns for each value it is shown, 25 times the cost of decoding it, so it is never shown values: a
-slice is cut into bins of equal rank, and the digest sees the middle value of each with the weight of the bin.
+While a column has few distinct values its summary is exact: every value with its count (or weight). Beyond that it is
+a t-digest (Dunning, "Computing extremely accurate quantiles using t-digests", 2019), by crick. A digest takes 116 ns
+per value, 25 times the cost of decoding it. So a slice is cut into bins of equal rank, and the digest gets the middle
+value of each with the weight of the bin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from excir_dask.kernels.ranks import values_at
 Floats = NDArray[np.float64]
 
 EXACT_LIMIT = 2048
-"""distinct values up to which a column is remembered exactly (32 kB a column)"""
+"""distinct values up to which a summary is exact (32 kB per column)"""
 
 COMPRESSION = 500
 """of the digest; rank errors are 1e-4 on average, 3e-4 at most in the middle (1,000, where crick clips silently, halves
@@ -31,15 +31,15 @@ BINS = 1000
 """equal-rank bins that a slice is cut into before the digest sees it"""
 
 _SAMPLE = 4096
-"""values that decide how a slice is put in order"""
+"""values that decide how a slice is sorted"""
 
 _DISTINCT_SHARE = 0.98
-"""of a sample's values: if fewer are distinct, values repeat so often that a quartile may well lie on one of them"""
+"""of a sample's values: if fewer are distinct, values repeat so often that a quartile may well be one of them"""
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What one column looked like over some rows. Missing means null, NaN or infinite."""
+    """One column over some rows. Missing means null, NaN or infinite."""
 
     VERSION: ClassVar[int] = 1
 
@@ -56,7 +56,7 @@ class ColumnSummary:
     high: float
     """no value is larger; -inf where there are none"""
     total: float
-    """weighted sum of the values; NaN where nobody asked for it"""
+    """weighted sum of the values; NaN where it was not requested"""
     exact: bool
     """points are the distinct values themselves, not centroids of a digest"""
     points: Annotated[Floats, "points"]
@@ -84,7 +84,7 @@ def summarise(x: Floats, w: Floats | None = None, with_total: bool = True) -> Co
     ordered, weights = x[order][inside], w[order][inside]
     missing = int(x.size - ordered.size)
     if not ordered.size:
-        return _nothing(missing)
+        return _empty(missing)
     few = _few_distinct(ordered)
     points, masses = _distinct(ordered, weights) if few else _digested(*_equal_rank_bins(ordered, weights))
     return ColumnSummary(
@@ -102,15 +102,15 @@ def summarise(x: Floats, w: Floats | None = None, with_total: bool = True) -> Co
 
 
 def _summarise_rows(x: Floats, with_total: bool) -> ColumnSummary:
-    """Summary of rows that count once each."""
+    """Summary of rows without weights."""
     rows = int(x.size)
     low, high = (float(x.min()), float(x.max())) if rows else (np.inf, -np.inf)
     if not (np.isfinite(low) and np.isfinite(high)):  # NaN spreads to both
-        x = x.take(np.flatnonzero(np.isfinite(x)))  # a mask takes ten times as long as places
+        x = x.take(np.flatnonzero(np.isfinite(x)))  # a mask takes ten times as long as indices
         low, high = (float(x.min()), float(x.max())) if x.size else (np.inf, -np.inf)
     n = int(x.size)
     if n == 0:
-        return _nothing(rows)
+        return _empty(rows)
     ends = (np.arange(BINS + 1) * n) // BINS
     middles = (ends[:-1] + ends[1:]) // 2
     few, values = False, _counted(x, middles, low, high)
@@ -167,7 +167,7 @@ def quantiles(summary: ColumnSummary, levels: Sequence[float]) -> Floats:
     if summary.n == 0:
         return np.full(len(levels), np.nan)
     if not summary.exact:
-        # between the middles of neighbouring centroids, as crick does it, but for all levels at once
+        # between the middles of neighbouring centroids, as in crick, but for all levels at once
         ends = np.cumsum(summary.weights)
         found = np.interp(np.array(levels) * ends[-1], ends - summary.weights / 2, summary.points)
         clipped: Floats = np.clip(found, summary.low, summary.high)
@@ -200,18 +200,18 @@ def trimmed_mean(summary: ColumnSummary, low: float, high: float) -> float:
 def rank_scale(n: int, weight: float, whole: bool) -> float:
     """Factor that turns weights into ranks: 1 for whole weights (repeated rows), else to a mean weight of 1.
 
-    Whole weights beyond 2**50 in all are scaled too: ranks one apart could not be told from each other.
+    Whole weights beyond 2**50 in all are scaled too: floats could not tell neighbouring ranks apart.
     """
     return 1.0 if (whole and weight < 2.0**50) or weight == 0 else n / weight
 
 
-def _nothing(missing: int) -> ColumnSummary:
+def _empty(missing: int) -> ColumnSummary:
     empty = np.empty(0)
     return ColumnSummary(0, missing, 0.0, True, np.inf, -np.inf, 0.0, True, empty, empty)
 
 
 def _counted(x: Floats, ranks: NDArray[np.int64], low: float, high: float) -> Floats | None:
-    """Values at the ranks, found by counting; None where the column is short, or its values repeat."""
+    """Values at the ranks, by counting; None where the column is short or its values repeat."""
     if x.size <= 4 * _SAMPLE:
         return None
     sample = np.sort(x[:: x.size // _SAMPLE])
@@ -221,7 +221,7 @@ def _counted(x: Floats, ranks: NDArray[np.int64], low: float, high: float) -> Fl
 
 
 def _sort(x: Floats) -> NDArray[np.floating]:
-    """The values in order, in float32 where that holds them all: it sorts twice as fast."""
+    """The sorted values, in float32 where that represents them all: it sorts twice as fast."""
     with np.errstate(over="ignore", under="ignore"):
         if np.array_equal(x[:_SAMPLE], x[:_SAMPLE].astype(np.float32)):
             narrow = x.astype(np.float32)
@@ -231,7 +231,7 @@ def _sort(x: Floats) -> NDArray[np.floating]:
 
 
 def _finite(ordered: NDArray[np.floating]) -> slice:
-    """Where the finite values stand in a sorted array (-inf comes first, inf and NaN last)."""
+    """Where the finite values are in a sorted array (-inf comes first, inf and NaN last)."""
     if ordered.size == 0 or (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
         return slice(0, ordered.size)
     infinity = ordered.dtype.type(np.inf)

@@ -4,7 +4,7 @@ With x~ = x - m_x, y~ = y - m_y and p = w x~ y~, a feature needs four sums over 
 
     N = sum p      D = sum |p|      S2 = sum p^2      SP = sum p|p|
 
-over the rows and over units of rows that lie together (their spread says how much rows of a unit resemble each other),
+over the rows and over units of neighbouring rows (their spread shows how much the rows of a unit resemble each other),
 and, for the certified bound, the sums of w|x~| and w|y~| and the weight below some thresholds.
 """
 
@@ -103,7 +103,7 @@ def same_centers(parts: Sequence[Sums] | Sequence[RowSums]) -> str:
 
 
 class OutputSide:
-    """The outputs' half of every product over a block of rows, made once and used for every column.
+    """The outputs' half of every product over a block of rows, computed once for all columns.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The further scan of the trimmed centre: the mean of the values inside [q25, q75], which only the rows can tell."""
+"""Sums for the trimmed centre, the mean of the values inside [q25, q75]: they need the quartiles first."""
 
 from __future__ import annotations
 

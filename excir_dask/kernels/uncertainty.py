@@ -1,4 +1,4 @@
-"""How sure the scores of a sample are: intervals for what all rows would give, and how far the top can be trusted."""
+"""Uncertainty of a sample's scores: intervals for the scores of all rows, and how stable the top k is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ DRAWS = 4000
 
 @dataclass(frozen=True)
 class Stability:
-    """How well the top k of a sample stands for that of all rows, by simulation."""
+    """How well the top k of a sample represents that of all rows, by simulation."""
 
     k: int
     jaccard: float
     """expected Jaccard of the two"""
     probability: float
-    """that it meets the target"""
+    """that the Jaccard meets the target"""
     inside: Floats
     """(features,) probability of belonging to the top k of all rows"""
 
@@ -44,7 +44,7 @@ def intervals(cir: Floats, stderr: Floats, n_eff: Floats, level: float = 0.95) -
     inner = np.where(sure, 0.5, cir)
     reach = stdtrit(np.maximum(n_eff - 1.0, 1.0), (1.0 + level) / 2.0) * stderr / (inner * (1.0 - inner))
     low, high = expit(logit(inner) - reach), expit(logit(inner) + reach)
-    # no row disagreed: as many may as the sample would miss with the probability 1 - level
+    # no row disagreed: as many may as the sample misses with probability 1 - level
     unseen = np.where(stderr > 0, np.minimum(-np.log(1.0 - level) / np.maximum(n_eff, 1.0), 1.0), 0.0)
     wide = np.maximum(unseen, np.where(stderr >= _ANYTHING, 1.0, 0.0))
     low, high = np.where(sure, cir - wide, low), np.where(sure, cir + wide, high)
@@ -93,7 +93,7 @@ def stability(
     rng = np.random.default_rng(seed)
     freedom = np.clip(n_eff - 1.0, 1.0, 1e6)
     order = np.argsort(ranks, kind="stable")  # equal scores stay in the order of the sample
-    order = order[_may_be_in(cir, stderr, freedom, k, ranking)[order]]
+    order = order[_candidates(cir, stderr, freedom, k, ranking)[order]]
     normal = bool(freedom[order].min() > _NORMAL)
     counts, hits, total = np.zeros(cir.size), 0, 0.0
     chunk = max(min(_VALUES // order.size, draws), 1)
@@ -101,7 +101,7 @@ def stability(
         shape = (min(chunk, draws - first), order.size)
         noise = rng.standard_normal(shape) if normal else rng.standard_t(freedom[order], shape)
         drawn = ranking.value(np.clip(cir[order] + stderr[order] * noise, 0.0, 1.0))
-        top = _first_places(drawn, k)
+        top = _top_indices(drawn, k)
         overlap = mine[order][top].sum(axis=1)
         jaccard = overlap / (2 * k - overlap)
         counts[order] += np.bincount(top.ravel(), minlength=order.size)
@@ -110,8 +110,8 @@ def stability(
     return Stability(k, total / draws, hits / draws, counts / draws)
 
 
-def _may_be_in(cir: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ranking) -> NDArray[np.bool_]:
-    """Features that come into the top k in more than one simulation of millions."""
+def _candidates(cir: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ranking) -> NDArray[np.bool_]:
+    """Features that are in the top k in more than one of a hundred million simulations."""
     from scipy.special import stdtrit
 
     reach = stdtrit(freedom, 1.0 - _NEVER) * stderr
@@ -119,13 +119,13 @@ def _may_be_in(cir: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ra
     return np.asarray(high >= np.partition(low, low.size - k)[low.size - k])
 
 
-def _first_places(drawn: Floats, k: int) -> NDArray[np.int64]:
-    """(rankings, k) the places of the k largest of each row; of equal ones the first."""
+def _top_indices(drawn: Floats, k: int) -> NDArray[np.int64]:
+    """(rankings, k) indices of the k largest values of each row; the first of equal ones."""
     if drawn.shape[1] == k:
         return np.broadcast_to(np.arange(k), drawn.shape)
     edge = -np.partition(-drawn, k - 1, axis=1)[:, k - 1 : k]
     above = drawn > edge
-    # as many of those at the edge as there is room for
+    # of those at the edge, as many as there is room for
     level = drawn == edge
     room = k - above.sum(axis=1, keepdims=True)
     taken = above | (level & (np.cumsum(level, axis=1) <= room))
@@ -145,13 +145,13 @@ def smaller_errors(stderr: Floats, share: float, wanted: float) -> Floats:
 
 
 _VALUES = 2**20
-"""simulated at once"""
+"""values simulated at a time"""
 
 _NORMAL = 200.0
-"""degrees of freedom from which on Student's t is the normal distribution, which is drawn five times as fast"""
+"""degrees of freedom above which the normal distribution stands in for Student's t: it is drawn five times as fast"""
 
 _NEVER = 1e-8
-"""probability that does not count"""
+"""probability that is ignored"""
 
 _ANYTHING = 0.5
 """the standard error of a score of which nothing is known"""

@@ -16,7 +16,7 @@ import numpy as np
 
 from excir_dask.errors import NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
-from excir_dask.graph.run import KEPT_BYTES, Runner
+from excir_dask.graph.run import RETAINED_BYTES, Runner
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.cache import cache_bytes
 from excir_dask.lake.footer_statistics import out_of_range_columns
@@ -55,7 +55,7 @@ ROUGH_DRAWS = 1000
 LEAST_GROUPS = 40
 """row groups that a lake must have for whole ones to be drawn, where there is no model"""
 
-CACHED_BYTES = KEPT_BYTES
+CACHED_BYTES = RETAINED_BYTES
 """decoded bytes to cache at most: beyond memory, reading Parquet again is twice as fast as reading a spilled copy"""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.clusters.health import address_of
 from excir_dask.errors import ClusterError, UsageError
-from excir_dask.graph.interrupts import stop_if_asked
+from excir_dask.graph.interrupts import stop_if_requested
 from excir_dask.graph.progress import bar
 from excir_dask.graph.run import STALL_SECONDS
 from excir_dask.training.params import model_error
@@ -72,7 +72,7 @@ class Watch:
         patience, done = time.monotonic() + STALL_SECONDS, 0
         with bar(self.progress, sum(sizes), label) as advance:
             while left:
-                stop_if_asked()
+                stop_if_requested()
                 with suppress(TimeoutError):
                     wait(list(left), timeout=_POLL, return_when="FIRST_COMPLETED")
                 finished = [future for future in left if future.done()]
@@ -110,7 +110,7 @@ class Watch:
             while not outcome.done():
                 with suppress(TimeoutError):
                     outcome.exception(timeout=_POLL)
-                stop_if_asked()
+                stop_if_requested()
                 if not outcome.done():
                     self.check()
         finally:

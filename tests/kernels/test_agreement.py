@@ -15,12 +15,12 @@ from excir_dask.kernels.agreement import (
     GRID,
     LEAST_BANDWIDTH,
     affine,
+    dense_ranks,
     jaccard,
     jaccard_chance,
     kendall,
     largest,
     ndcg,
-    places,
     procrustes,
     spearman,
     symmetric_kl,
@@ -76,7 +76,7 @@ def test_jaccard_is_that_of_the_sets(seed, d, k):
 
 
 def test_places_close_the_gaps():
-    np.testing.assert_array_equal(places(np.array([9, 1, 5])), [3, 1, 2])
+    np.testing.assert_array_equal(dense_ranks(np.array([9, 1, 5])), [3, 1, 2])
 
 
 @given(pair=pairs)

@@ -168,7 +168,7 @@ def test_a_sample_of_wrong_shape_is_named():
 def test_a_component_too_large_to_be_parted_is_refused_before_memory_is_taken(monkeypatch):
     X = chained(np.random.default_rng(0), 100, 60)[:, 10:]
     monkeypatch.setattr(correlation, "LINKAGE_MEMORY", linkage_bytes(49))
-    with pytest.raises(DataError, match=r"50 columns hang together by correlations of 0.6.*iB.*raise the threshold"):
+    with pytest.raises(DataError, match=r"50 columns are connected by correlations of 0.6.*iB.*raise the threshold"):
         correlated_groups(X, 0.6)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, enough, merge_samples
+from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, draw_threshold, merge_samples
 
 
 def picked(draws: np.ndarray, columns: np.ndarray, limit: int, threshold: int = 2**64) -> RowSample:
@@ -57,10 +57,10 @@ def test_blocks_of_columns_stand_side_by_side():
 
 
 def test_the_threshold_leaves_enough_rows_and_not_many_more():
-    assert enough(100, 100) == enough(100, 5) == 2**64
-    assert enough(100, 101) == enough(100, 300) == 2**64
-    assert enough(10_000, 1_000_000) == int(2.0**64 * 11_100 / 1_000_000)
+    assert draw_threshold(100, 100) == draw_threshold(100, 5) == 2**64
+    assert draw_threshold(100, 101) == draw_threshold(100, 300) == 2**64
+    assert draw_threshold(10_000, 1_000_000) == int(2.0**64 * 11_100 / 1_000_000)
     rng = np.random.default_rng(0)
     for _ in range(20):
         draws = rng.integers(0, 2**64, 20_000, dtype=np.uint64)
-        assert 500 <= np.count_nonzero(draws < np.uint64(enough(500, 20_000))) < 1000
+        assert 500 <= np.count_nonzero(draws < np.uint64(draw_threshold(500, 20_000))) < 1000

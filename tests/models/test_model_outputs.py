@@ -200,7 +200,7 @@ def test_kept_outputs_go_to_disk_beyond_the_limit_and_come_back(tmp_path, monkey
     frame = table()
     lake = lake_of(frame, tmp_path / "lake", files=8)
     spilled = []
-    monkeypatch.setattr("excir_dask.graph.run.KEPT_BYTES", 4000)
+    monkeypatch.setattr("excir_dask.graph.run.RETAINED_BYTES", 4000)
     monkeypatch.setattr(LocalRunner.__init__, "__defaults__", (None, False, 4000))
     dump = SpillingStore.close
 
