@@ -1,7 +1,7 @@
-"""``excir demo``: a lake of vehicle sensors, a model trained on it, and the model's explanation.
+"""``excir demo``: a lake of vehicle sensors, a model trained on it, and its explanation.
 
-The truth is known here, so that a reader can check the ranking: a vehicle breaks down because its engine runs hot and
-its brakes are worn, a little because of the weather, and never because of the cabin or of what stands in no group.
+The truth is known, so readers can check the ranking: vehicles break down because the engine runs hot and the brakes are
+worn, a little because of the weather, and never because of the cabin or of sensors without a group.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ if TYPE_CHECKING:
     from xgboost import Booster
 
 MARKER = ".excir-demo"
-"""a folder with this file in it was made by the demo, so the demo may rebuild it"""
+"""marks a folder as made by the demo, which may then rebuild it"""
 PART = re.compile(r"part-\d{3,}\.parquet")
 """names of the lake's files"""
 OUTPUT = "margin"
 LABEL = "label"
 PATTERN = f"!{LABEL}"
-"""features to explain: everything but the label, which the model never sees as an input"""
+"""features to explain: all but the label, which is no input of the model"""
 ROWS_PER_FILE = 50_000
 TRAINING_ROWS = 100_000
-"""of the lake's rows, validation rows among them: more would cost time and change nothing to see"""
+"""rows of the lake to train on, with validation rows: more take longer and change nothing visible"""
 TREES = 60
 BASE_RISK = -1.5
-"""log-odds of a breakdown where every sensor stands at its middle: a breakdown in 28% of the rows in all"""
+"""log-odds of a breakdown if every sensor is at its middle; 28% of all rows are breakdowns"""
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """One column of the lake and what it truly does."""
+    """One column of the lake and its true effect."""
 
     name: str
     group: str | None
     middle: float
     spread: float
-    """standard deviation, in the sensor's own unit"""
+    """standard deviation, in the unit of the sensor"""
     loading: float
-    """correlation with what its whole group shares; negative for a sensor that moves against its group"""
+    """correlation with the common factor of its group; negative for a sensor that moves against it"""
     effect: float
-    """change of the breakdown's log-odds for one spread more"""
+    """change of the log-odds of a breakdown per standard deviation"""
 
 
 SENSORS = (
@@ -90,12 +90,12 @@ GROUPS: dict[str, list[str]] = {
 
 
 def run(folder: str, rows: int) -> None:
-    """Make a lake and a model in ``folder``, explain the model, and print the ranking and what to try next.
+    """Make a lake and a model in ``folder``, explain the model, and print the ranking and next steps.
 
     Parameters
     ----------
     folder : str
-        A new or empty folder, or one that an earlier demo made; that one's lake, model and explanation are replaced.
+        A new or empty folder, or one of an earlier demo, whose lake, model and explanation are replaced.
     rows : int
         Rows of the lake.
     """
@@ -113,11 +113,11 @@ def run(folder: str, rows: int) -> None:
 
 
 def check_folder(folder: str) -> Path:
-    """The folder, if it is the demo's to fill; somebody's own files are never touched."""
+    """The folder, if the demo may fill it; files of the user are never touched."""
     home = Path(folder)
     if home.exists() and not (home / MARKER).is_file() and (not home.is_dir() or any(home.iterdir())):
         raise UsageError(
-            f"{home} exists and was not made by 'excir demo', so it is left alone; choose another --folder"
+            f"{home} exists and was not made by 'excir demo', so it is not touched; choose another --folder"
         )
     check_target(home / "explanation", overwrite=True)
     check_model_path(home / "model.ubj", overwrite=True)
@@ -125,14 +125,14 @@ def check_folder(folder: str) -> Path:
     for path in [lake] if lake.is_symlink() or lake.is_file() else lake.glob("*"):
         if path == lake or not path.is_file() or not PART.fullmatch(path.name):
             raise UsageError(
-                f"{path} was not made by 'excir demo', so it is left alone; "
+                f"{path} was not made by 'excir demo', so it is not touched; "
                 "move it elsewhere, or choose another --folder"
             )
     return home
 
 
 def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
-    """Write a lake, train a model on it and add the model's margin; one file's rows and the model's are in memory.
+    """Write a lake, train a model on it and add its margin; one file and the training rows are in memory at a time.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
     rows : int
         Rows of the lake, spread over at least four files.
     seed : int
-        Of the sensors and labels: the same seed and rows give the same lake.
+        Seed of sensors and labels: the same seed and rows give the same lake.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
     home = check_folder(str(folder))
     lake = home / "lake"
     home.mkdir(parents=True, exist_ok=True)
-    # First of all, so that an interrupted demo can be run again.
+    # first, so that an interrupted demo can run again
     (home / MARKER).write_text("made by 'excir demo', which replaces lake, model and explanation here\n")
     lake.mkdir(exist_ok=True)
     for path in lake.iterdir():
@@ -160,8 +160,8 @@ def make_lake(folder: str | Path, rows: int = 300_000, seed: int = 0) -> Path:
         _write(lake / f"part-{part:03}.parquet", seed, part, *_rows(seed, part, size))
     model = train(
         lake, label=LABEL, features=list(FEATURES), rounds=TREES, fraction=min(1.0, TRAINING_ROWS / rows), seed=seed,
-        # One thread: the same model on every machine, and quick on a busy one, where threads that wait for each other
-        # took 15 s for the 2 s of one thread.
+        # One thread: the same model on every machine. On a busy machine, threads that wait for each other took 15 s
+        # instead of 2 s.
         params={"max_depth": 4, "eta": 0.15, "nthread": 1}, out=home / "model.ubj", overwrite=True,
     ).booster  # fmt: skip
     for path in lake.iterdir():
@@ -176,7 +176,7 @@ def _sizes(rows: int) -> list[int]:
 
 
 def _rows(seed: int, part: int, size: int) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Sensors, of shape (size, sensors), and labels of one file; made again rather than kept, at 35 ms a file."""
+    """Sensors, of shape (size, sensors), and labels of one file; 35 ms per file."""
     random = np.random.default_rng([seed, part])
     shared = {group: random.standard_normal(size) for group in GROUPS}
     X = np.empty((size, len(SENSORS)))
@@ -186,7 +186,7 @@ def _rows(seed: int, part: int, size: int) -> tuple[NDArray[np.float64], NDArray
         if sensor.group is not None:
             z += sensor.loading * shared[sensor.group]
         log_odds += sensor.effect * z
-        # Sensors have a resolution; with three digits the files also take an eighth of the space.
+        # rounded like real sensors; with three digits the files also take an eighth of the space
         X[:, column] = np.round(sensor.middle + sensor.spread * z, 2 - round(np.log10(sensor.spread)))
     label = random.random(size) < 1.0 / (1.0 + np.exp(-log_odds))
     return X, label.astype(np.int8)
@@ -213,13 +213,13 @@ def _add_margin(path: Path, model: Booster) -> None:
 
 
 def _farewell(home: Path, lake: Path, saved: Path) -> list[str]:
-    """Where things are, and commands that work as they stand."""
+    """Where to find everything, and commands to try as they are."""
     common = f"{shlex.quote(str(lake))} --output {OUTPUT} --features {shlex.quote(PATTERN)}"
     heat = "heat=coolant_temp,oil_temp,exhaust_temp,brake_disc_temp"
     return [
-        "The truth behind this lake: engine and brakes cause breakdowns, the weather a little, the cabin and",
-        f"{', '.join(NOISE)} never. Thick brake pads prevent them (▼). exhaust_temp causes nothing: it",
-        "moves with the margin because the engine's other sensors do. CIR shows co-movement, not causes.",
+        "The truth behind this lake: engine and brakes cause breakdowns, and the weather a little. The cabin,",
+        f"{', '.join(NOISE[:-1])} and {NOISE[-1]} do not. Thick brake pads prevent them (▼). exhaust_temp causes",
+        "nothing: it moves with the margin because the other engine sensors do. CIR shows co-movement, not causes.",
         "",
         f"lake         {lake}",
         f"model        {home / 'model.ubj'}",

@@ -1,4 +1,4 @@
-"""Submit an audit: the same options as ``excir audit``, as a script that a scheduler can call.
+"""Submit an audit: ``excir audit`` as a script for schedulers, with the same options.
 
 python jobs/audit.py jobs/audit.yaml --date 2026-09-01 --json
 """

@@ -1,4 +1,4 @@
-"""Submit an explanation: the same options as ``excir explain``, as a script that a scheduler can call.
+"""Submit an explanation: ``excir explain`` as a script for schedulers, with the same options.
 
 python jobs/explain.py --config jobs/explain.yaml --scheduler tcp://10.0.0.5:8786 --json
 """

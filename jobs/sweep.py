@@ -1,4 +1,4 @@
-"""Submit a sweep: the same options as ``excir sweep``, as a script that a scheduler can call.
+"""Submit a sweep: ``excir sweep`` as a script for schedulers, with the same options.
 
 python jobs/sweep.py --config jobs/sweep.yaml --scheduler tcp://10.0.0.5:8786 --json
 """

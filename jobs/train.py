@@ -1,4 +1,4 @@
-"""Submit a training: the same options as ``excir train``, as a script that a scheduler can call.
+"""Submit a training: ``excir train`` as a script for schedulers, with the same options.
 
 python jobs/train.py --config jobs/train.yaml --scheduler tcp://10.0.0.5:8786 --json
 """

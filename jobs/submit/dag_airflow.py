@@ -1,4 +1,4 @@
-"""An Airflow DAG with the job both ways: as a command, and as a call of the library. Copy it to the DAGs folder."""
+"""An Airflow DAG that runs the job as a command, and as a call of the library. Copy it to the DAGs folder."""
 
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ TRY_AGAIN = 75
 
 
 def explain_lake() -> str:
-    """Returns the run id; asked again for the same files, it computes nothing."""
+    """Returns the run id. With the same files nothing is computed again."""
     from excir_dask import explain
     from excir_dask.errors import ExcirError
 
@@ -23,7 +23,7 @@ def explain_lake() -> str:
     except ExcirError as error:
         if error.exit_code == TRY_AGAIN:
             raise
-        raise AirflowFailException(str(error)) from error  # another try would say the same
+        raise AirflowFailException(str(error)) from error  # a retry would fail in the same way
     return explanation.provenance.run_id
 
 

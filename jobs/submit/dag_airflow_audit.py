@@ -1,4 +1,4 @@
-"""An Airflow DAG: the audit of each day when it is over. Past days are caught up with. Copy it to the DAGs folder."""
+"""An Airflow DAG that audits each day when it is over, and catches up on past days. Copy it to the DAGs folder."""
 
 import subprocess
 from datetime import datetime, timedelta
@@ -14,18 +14,18 @@ TRY_AGAIN = 75
 
 
 def audit(day: str, folder: str = FOLDER) -> str:
-    """Returns the line of JSON that the audit ends with."""
+    """Returns the last line of the audit, which is JSON."""
     done = subprocess.run([*COMMAND.split(), day], cwd=folder, stdout=subprocess.PIPE, text=True)
     if done.returncode == TRY_AGAIN:
         raise AirflowException(done.stdout)
-    if done.returncode != 0:  # a failed check, configuration or lake: another try would say the same
+    if done.returncode != 0:  # a failed check, configuration or lake: a retry would end in the same way
         raise AirflowFailException(done.stdout)
     return done.stdout
 
 
 with DAG(
     "excir_audit",
-    # the interval that has ended, so that its beginning is a day of which all is there
+    # the interval that has ended, so that its first day is complete
     schedule=CronDataIntervalTimetable("15 3 * * *", timezone="UTC"),
     start_date=datetime(2026, 9, 1),
     catchup=True,

@@ -1,4 +1,4 @@
-"""A Prefect flow around the job: python jobs/submit/flow_prefect.py"""
+"""A Prefect flow that runs the job: python jobs/submit/flow_prefect.py"""
 
 from prefect import flow, task
 
@@ -9,7 +9,7 @@ TRY_AGAIN = 75
 
 
 def worth_another_try(task, run, state) -> bool:
-    """Errors with exit code 75 may pass: the cluster was lost, or a file changed during the run."""
+    """Errors with exit code 75 are transient: the cluster was lost, or a file changed during the run."""
     try:
         state.result()
     except ExcirError as error:
@@ -21,7 +21,7 @@ def worth_another_try(task, run, state) -> bool:
 
 @task(retries=3, retry_delay_seconds=600, retry_condition_fn=worth_another_try)
 def explain_lake(lake: str, output: str, out: str, scheduler: str | None = None) -> str:
-    """Returns the run id; asked again for the same files, it computes nothing."""
+    """Returns the run id. With the same files nothing is computed again."""
     explanation = explain(lake, output=output, features=["!label"], out=out, overwrite=True, scheduler=scheduler)
     return explanation.provenance.run_id
 

@@ -130,7 +130,7 @@ def test_python_files_for_schedulers_compile_and_call_the_library_as_it_is(name)
     inspect.signature(explain).bind(*call.args, **{keyword.arg: None for keyword in call.keywords})
 
 
-@pytest.mark.parametrize(("name", "answers"), [("explain", "2 3"), ("audit", "1 2 3 70")])
+@pytest.mark.parametrize(("name", "answers"), [("explain", "2 3 70"), ("audit", "1 2 3 70")])
 def test_systemd_starts_again_what_may_pass_and_nothing_else(name, answers, tmp_path):
     service, timer = (configparser.ConfigParser() for _ in range(2))
     for unit, suffix in ((service, "service"), (timer, "timer")):

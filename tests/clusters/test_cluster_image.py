@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "cluster" / "Dockerfile").read_text()
 MANIFESTS = [*sorted((ROOT / "cluster" / "kubernetes").glob("*.yaml")), ROOT / "jobs" / "submit" / "daskjob.yaml"]
 BUILT = re.compile(r"docker build -f cluster/Dockerfile -t (\S+) \.")
-AGAIN = "jobs/submit/again-after-75.sh"
+AGAIN = "jobs/submit/retry-after-75.sh"
 
 
 def steps() -> list[tuple[str, str]]:

@@ -112,7 +112,7 @@ def test_a_mistake_is_not_tried_for_ever(name):
     """A job of the operator is a pod, which has no podFailurePolicy."""
     spec = load(name)["spec"]["job"]["spec"]
     assert spec["restartPolicy"] == "Never"
-    assert spec["containers"][0]["args"][:2] == ["sh", "jobs/submit/again-after-75.sh"]
+    assert spec["containers"][0]["args"][:2] == ["sh", "jobs/submit/retry-after-75.sh"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 #!/bin/sh
-# sh jobs/submit/again-after-75.sh COMMAND ...
-# Runs the command, and again after exit code 75: three times more, with a minute between. Any other code is the end,
-# because 2 and 3 are mistakes that somebody has to mend. SIGTERM is passed on, so that the command can end cleanly.
+# sh jobs/submit/retry-after-75.sh COMMAND ...
+# Runs the command, and again after exit code 75: at most three times, a minute apart. Any other code is final, because
+# running again does not help. SIGTERM is passed on, so that the command can end cleanly.
 stopped=
 trap 'stopped=yes; kill -TERM "$running" 2>/dev/null' TERM
 
@@ -9,7 +9,7 @@ wait_for() {
     wait "$running"
     code=$?
     if [ -n "$stopped" ]; then
-        wait "$running" # the signal cut the first one short
+        wait "$running" # the signal interrupted the first wait
         code=$?
     fi
 }
