@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from excir_dask.kernels.centers import Centers, ColumnStats, describe
-from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, score
+from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, ranks, score
 from excir_dask.kernels.summaries import summarise
 from excir_dask.kernels.sums import OutputSide, RowSums, Sums, co_movement, merge_sums, one_unit, row_sums
 
@@ -183,3 +183,139 @@ def test_the_value_of_a_ranking_lies_between_its_limits(rank_by, low, high, shar
     cir = np.clip(low + share * (high - low), low, high)
     least, most = RANKINGS[rank_by].limits(np.array([low]), np.array([high]))
     assert least[0] - 1e-12 <= RANKINGS[rank_by].value(np.array([cir]))[0] <= most[0] + 1e-12
+
+
+def matrix(x: np.ndarray, y: np.ndarray) -> tuple[Sums, ColumnStats, ColumnStats]:
+    """Sums of several columns with several outputs around zero, and their statistics."""
+    side = OutputSide(y, Centers(np.zeros(len(y)), np.zeros(len(y), dtype=bool), np.zeros((len(y), 0, 4))))
+    width = len(x)
+    centers = Centers(np.zeros(width), np.isnan(x).any(axis=1), np.zeros((width, 0, 4)))
+    return co_movement(x, side, centers), *(describe([summarise(v) for v in table], "mean") for table in (x, y))
+
+
+def test_what_does_not_vary_scores_one_half_without_error_and_without_doubt():
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.standard_normal(40), np.full(40, 3.0), np.full(40, np.nan)])
+    y = np.stack([rng.standard_normal(40), np.full(40, -2.0)])
+    sums, features, outputs = matrix(x, y)
+    found = score(sums, features, outputs, np.full(3, 0.1), np.full(2, 0.1), 1)
+    still = np.array([[False, True, True], [True, True, True]])
+    for name, value in (("cir", 0.5), ("strength", 0.0), ("direction", 0), ("stderr", 0.0), ("stderr_rows", 0.0)):
+        assert (getattr(found, name)[still] == value).all(), name
+        assert (getattr(found, name)[~still] != value).all(), name
+    for name, value in (("n_eff", 0.0), ("center_bound", 0.0), ("center_jump", 0.0), ("stderr_by", False)):
+        assert (getattr(found, name)[still] == value).all(), name
+    assert found.n_eff[0, 0] > 1
+    assert 0 < found.center_bound[0, 0] <= 1
+    assert found.direction.dtype == np.int8
+
+
+def test_columns_that_vary_but_never_together_may_be_off_by_anything():
+    """Products are all zero at these centres, and anything at others."""
+    x, y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    found = scored(x, y, dx=0.1, dy=0.1)
+    assert (found.cir[0, 0], found.center_bound[0, 0], found.n_eff[0, 0]) == (0.5, 1.0, 0.0)
+    assert (found.stderr[0, 0], found.stderr_by[0, 0]) == (0.0, False)
+
+
+@given(st.integers(3, 30), st.integers(0, 2**32 - 1))
+def test_scores_of_every_pair_are_those_of_numpy(n, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((2, n)), rng.standard_normal((3, n))
+    sums, features, outputs = matrix(x, y)
+    found = score(sums, features, outputs, np.zeros(2), np.zeros(3), 1)
+    p = y[:, None, :] * x[None, :, :]
+    ratio = p.sum(axis=2) / np.abs(p).sum(axis=2)
+    np.testing.assert_allclose(found.cir, (1 + ratio) / 2)
+    np.testing.assert_allclose(found.strength, np.abs(ratio))
+    np.testing.assert_array_equal(found.direction, np.sign(ratio))
+
+
+def test_a_centre_that_jumps_moves_scores_by_at_most_half():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 30))
+    sums = sums_of(x, y)
+    moves, abs_x, abs_y = np.abs(x * y).sum(), np.abs(x).sum(), np.abs(y).sum()
+    for jx, jy in ((0.1, 0.0), (0.0, 0.2), (0.1, 0.2), (9.0, 9.0)):
+        features, outputs = (replace(stats(v), jump=np.array([j])) for v, j in ((x, jx), (y, jy)))
+        found = score(sums, features, outputs, np.zeros(1), np.zeros(1), 1).center_jump[0, 0]
+        assert found == pytest.approx(min((jx * abs_y + jy * abs_x) / moves / 2, 0.5))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-75, 1e75, 1e150])
+def test_scores_and_errors_do_not_depend_on_the_scale_of_columns(scale):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 60))
+    edges = [0, 20, 40, 60]
+    plain, scaled = (scored(v, y, edges=edges) for v in (x, x * scale))
+    for name in ("cir", "stderr_rows", "n_eff", "strength"):
+        np.testing.assert_allclose(getattr(scaled, name), getattr(plain, name), rtol=1e-9)
+
+
+def test_units_of_numbers_too_large_to_square_do_not_decide():
+    """Squares of sums overflow where sums of squares do not: rows decide then."""
+    x, y, edges = resembling(units=7, size=20)
+    x = x * np.sqrt(1e308 / ((x * y) ** 2).sum())
+    sums = sums_of(x, y, edges=edges)
+    assert np.isfinite(sums.squares[0, 0])
+    assert np.isinf(sums.unit_masses[0, 0])
+    found = scored(x, y, edges=edges)
+    assert not found.stderr_by[0, 0]
+    assert found.stderr[0, 0] == found.stderr_rows[0, 0] > 0
+
+
+@pytest.mark.parametrize(("units", "whole_units"), [(1, False), (1, True), (0, False)])
+def test_a_single_unit_has_no_spread(units, whole_units):
+    x, y, edges = resembling(units=4, size=10)
+    sums = sums_of(x, y, edges=edges)
+    found = score(sums, stats(x), stats(y), np.zeros(1), np.zeros(1), units, whole_units)
+    assert not found.stderr_by[0, 0]
+    assert found.stderr[0, 0] == found.stderr_rows[0, 0]
+
+
+def test_samples_of_whole_units_take_the_larger_spread():
+    """No more than chance between units, but the sample was drawn by them."""
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((2, 60))
+    edges = list(range(0, 61, 10))
+    by_rows, by_units = scored(x, y, edges=edges), scored(x, y, edges=edges, whole_units=True)
+    assert not by_rows.stderr_by[0, 0]
+    assert by_units.stderr_by[0, 0] == (by_units.stderr[0, 0] > by_rows.stderr[0, 0])
+    assert by_units.stderr[0, 0] >= by_rows.stderr[0, 0]
+
+
+def test_two_units_have_a_spread():
+    x, y, edges = resembling(units=2, size=200, seed=5)
+    assert scored(x, y, edges=edges, whole_units=True).stderr_by[0, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
+def test_ranks_follow_the_primary_then_support_then_position(drawn):
+    primary, support = (np.array(v, dtype=float) / 4 for v in zip(*drawn, strict=True))
+    order = sorted(range(len(drawn)), key=lambda i: (-primary[i], -support[i], i))
+    found = ranks(primary + 1e-14, support)
+    assert [order.index(i) + 1 for i in range(len(drawn))] == found.tolist()
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(("gap", "first"), [(4e-13, 1), (2e-12, 2)])
+def test_scores_closer_than_rounding_tie(gap, first):
+    assert ranks(np.array([0.5, 0.5 + gap]), np.zeros(2)).tolist()[0] == first
+
+
+@pytest.mark.parametrize(("gap", "first"), [(4e-7, 1), (2e-6, 2)])
+def test_support_closer_than_rounding_ties(gap, first):
+    assert ranks(np.zeros(2), np.array([9.0, 9.0 + gap])).tolist()[0] == first
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_limits_of_a_ranking_hold_everything_between_the_limits_of_scores(one, other, seed):
+    low, high = (np.array([v]) for v in sorted((one, other)))
+    between = np.random.default_rng(seed).uniform(low, high, 50)
+    for ranking in RANKINGS.values():
+        least, most = ranking.limits(low, high)
+        values = ranking.value(between)
+        assert least[0] - 1e-12 <= values.min() <= values.max() <= most[0] + 1e-12
+        ends = ranking.value(np.append(low, high))
+        assert most[0] == ends.max()
+        assert least[0] == (0.0 if ranking is RANKINGS["strength"] and low < 0.5 < high else ends.min())
