@@ -76,7 +76,7 @@ class Reduction(Generic[Columns, Span]):
     of_slice: Callable[..., SliceState[Columns, Span]]
     """(piece, rows, model outputs, layout, *given) -> state"""
     check: Callable[..., None]
-    """(state, piece, layout, *given): refuses a stored state that is not of this slice"""
+    """(state, piece, model outputs, layout, *given): refuses a stored state that is not of this slice"""
     merge_columns: Callable[[list[Columns]], Columns]
     """the same columns over the rows of all parts"""
     concatenate_columns: Callable[[list[Columns]], Columns]

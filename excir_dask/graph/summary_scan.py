@@ -231,7 +231,9 @@ def _nothing(parts: Sequence[None]) -> None:
     """Of rows alone there is nothing to merge."""
 
 
-def _check_summary(state: Summary, piece: Slice, layout: Layout, request: SummaryRequest) -> None:
+def _check_summary(
+    state: Summary, piece: Slice, scored: ModelOutputs | None, layout: Layout, request: SummaryRequest
+) -> None:
     check_parts(state, ColumnSummaries, SpanSummary, piece)
     check_count(len(state.columns.features), piece.stop - piece.start, "columns")
     _check_values(state.columns.features)
@@ -241,8 +243,9 @@ def _check_summary(state: Summary, piece: Slice, layout: Layout, request: Summar
         check_count(state.columns.sample.values.shape[0], piece.stop - piece.start, "sampled columns")
     if state.span is None:
         return
-    if layout.outputs and state.span.output_names != layout.outputs:
-        raise DataError(f"its outputs are {', '.join(state.span.output_names)}, not {', '.join(layout.outputs)}")
+    names = layout.outputs if scored is None else scored.names
+    if state.span.output_names != names:
+        raise DataError(f"its outputs are {', '.join(state.span.output_names)}, not {', '.join(names)}")
     check_count(len(state.span.outputs), len(state.span.output_names), "outputs")
     _check_values(state.span.outputs)
     check_count(len(state.span.categories), len(layout.categoricals), "columns of categories")
@@ -258,6 +261,6 @@ def _check_values(columns: Sequence[ColumnSummary]) -> None:
             raise DataError("it holds a summary whose values are out of order or weigh nothing")
 
 
-def _check_sample(state: SliceState[RowSample, None], piece: Slice, layout: Layout, limit: int, threshold: int) -> None:
+def _check_sample(state: SliceState[RowSample, None], piece: Slice, *_: object) -> None:
     check_parts(state, RowSample, type(None), piece)
     check_count(state.columns.values.shape[0], piece.stop - piece.start, "sampled columns")

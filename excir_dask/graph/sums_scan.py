@@ -90,6 +90,7 @@ def _merge_spans(parts: Sequence[SpanSums]) -> SpanSums:
 def _check_sums(
     state: SliceState[Sums, SpanSums],
     piece: Slice,
+    scored: ModelOutputs | None,
     layout: Layout,
     features: Centers,
     outputs: Centers,
@@ -128,6 +129,7 @@ def trim_slice(
 def _check_trimmed(
     state: SliceState[TrimmedSums, TrimmedSums],
     piece: Slice,
+    scored: ModelOutputs | None,
     layout: Layout,
     features: ColumnStats,
     outputs: ColumnStats,
@@ -172,6 +174,7 @@ def _mine(piece: Slice, wanted: Mask) -> NDArray[np.int64]:
 def _check_vicinities(
     state: SliceState[Vicinities, Vicinities],
     piece: Slice,
+    scored: ModelOutputs | None,
     layout: Layout,
     thresholds: Floats,
     features: Mask,

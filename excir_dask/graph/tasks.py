@@ -71,7 +71,7 @@ def scan_slice(
         name,
         layout,
         lambda: reduction.of_slice(piece, source, outputs, layout, *given),
-        lambda state: reduction.check(state, piece, layout, *given),
+        lambda state: reduction.check(state, piece, outputs, layout, *given),
     )
     cost = found.cost
     if counts_sources and isinstance(rows, Outcome):

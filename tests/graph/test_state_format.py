@@ -104,6 +104,9 @@ DAMAGES = {
     "texts in place of counts": when(
         "kind", lambda n: {**n, "fields": {k: "3" if isinstance(v, int) else v for k, v in n["fields"].items()}}
     ),
+    "other names of outputs": when(
+        "items", lambda n: {"items": [f"{i}?" if isinstance(i, str) else i for i in n["items"]]}
+    ),
     "no facts of rows": when(
         "kind", lambda n: {**n, "fields": {**n["fields"], "span": None}} if n["kind"] == "SliceState" else n
     ),
