@@ -137,7 +137,7 @@ def _score(
     fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
     names: tuple[str, ...] = model.names or ()
     parts = []
-    for data in read_rows(piece, fresh, model.wants, budget, frame):
+    for data in read_rows(piece, fresh, model.input_type, budget, frame):
         if not len(data):
             continue
         found, values = model.score(data)

@@ -1,1 +1,1 @@
-"""What the model says about each row: columns of the lake that hold it, or a model that scores each block."""
+"""Model outputs: columns of the lake, or a model that scores blocks of rows."""

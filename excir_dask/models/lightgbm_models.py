@@ -1,4 +1,4 @@
-"""LightGBM models: text files, boosters, and the scikit-learn wrappers."""
+"""LightGBM models: text files, boosters and scikit-learn wrappers."""
 
 from __future__ import annotations
 
@@ -9,80 +9,80 @@ import numpy as np
 from excir_dask.errors import ModelError
 from excir_dask.models.encode import encode
 from excir_dask.models.lightgbm_text import EXPECTED, categorical_columns, read_header
-from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
-from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
+from excir_dask.models.naming import LoadRequest, class_names, numbered_names, resolve_columns
+from excir_dask.models.scoring import Model, NamedOutputs, Predictor, digest, outputs_first
 
 CLASSES = ("binary", "multiclass", "multiclassova")
 PROBABILITIES = (*CLASSES, "cross_entropy")
-# the margin of these is the prediction itself; others have a link between the two, such as the logarithm
+# objectives whose margin is the prediction; others have a link function, such as the logarithm
 IDENTITY = ("regression", "regression_l1", "huber", "fair", "quantile", "mape")
 RANKING = ("lambdarank", "rank_xendcg")
 
 
-def from_file(content: bytes, asked: Asked) -> Model:
-    """A model from the text of a file, which holds the trees up to the best iteration only."""
-    return _model(content, asked, None)
+def from_file(content: bytes, request: LoadRequest) -> Model:
+    """A model from the text of a file, which has the trees up to the best iteration."""
+    return _model(content, request, None)
 
 
-def from_object(model: Any, asked: Asked) -> Model:
-    """A model from a Booster or a wrapper; as its own ``predict`` does, it stops at the best iteration."""
-    lightgbm = _library(asked.source)
+def from_object(model: Any, request: LoadRequest) -> Model:
+    """A model from a Booster or a wrapper; like its ``predict``, it stops at the best iteration."""
+    lightgbm = _library(request.source)
     booster, classes = model, None
     if isinstance(model, lightgbm.LGBMModel):
         try:
             booster = model.booster_
         except Exception as error:
-            raise ModelError(f"{asked.source} is not fitted; call fit first") from error
+            raise ModelError(f"{request.source} is not fitted; call fit first") from error
         classes = getattr(model, "classes_", None)
     if not isinstance(booster, lightgbm.Booster):
-        raise ModelError(f"{asked.source} is no Booster and no LGBMModel; pass one of those, or a file that it saved")
-    return _model(booster.model_to_string().encode(), asked, classes)  # leaves out what follows the best iteration
+        raise ModelError(f"{request.source} is neither a Booster nor an LGBMModel; pass one of those, or a saved file")
+    return _model(booster.model_to_string().encode(), request, classes)  # without the trees after the best iteration
 
 
 def predictor(model: Model) -> Predictor:
-    """Open the payload: a function from a block to the outputs."""
+    """Open the payload: a function that scores a block."""
     booster = _open(model.payload, model.source)
     names, raw = model.names or (), model.predict_type == "margin"
 
-    def score(data: Any) -> Scored:
-        matrix = encode(model, data, "float64") if model.wants == "frame" else data
+    def score(data: Any) -> NamedOutputs:
+        matrix = encode(model, data, "float64") if model.input_type == "frame" else data
         return names, outputs_first(booster.predict(matrix, raw_score=raw, num_threads=1), len(matrix), model.source)
 
     return score
 
 
-def _model(text: bytes, asked: Asked, classes: Any) -> Model:
-    header = read_header(text, asked.source)
+def _model(text: bytes, request: LoadRequest, classes: Any) -> Model:
+    header = read_header(text, request.source)
     objective = header.get("objective", "custom").split()[0]
-    if asked.predict_type == "probability" and objective not in PROBABILITIES:
+    if request.predict_type == "probability" and objective not in PROBABILITIES:
         raise ModelError(
-            f"{asked.source} has the objective {objective}, which gives no probabilities; use predict_type='margin'"
+            f"{request.source} has the objective {objective}, which has no probabilities; use predict_type='margin'"
         )
     named = tuple(header["feature_names"].split())
-    given = asked.columns
-    if named == tuple(f"Column_{place}" for place in range(len(named))):  # what it calls the columns of an array
-        columns = settle_columns(None, len(named), asked)
+    given = request.columns
+    if named == tuple(f"Column_{index}" for index in range(len(named))):  # its names for the columns of an array
+        columns = resolve_columns(None, len(named), request)
     elif given is not None and tuple(name.replace(" ", "_") for name in given) == named:
         columns = given  # LightGBM writes spaces as underscores
     else:
-        columns = settle_columns(named, len(named), asked)
-    categories = categorical_columns(text.decode("utf-8"), columns, asked.source)
-    booster = _open(text, asked.source)
-    try:  # a row of missing values shows that it can predict at all
+        columns = resolve_columns(named, len(named), request)
+    categories = categorical_columns(text.decode("utf-8"), columns, request.source)
+    booster = _open(text, request.source)
+    try:  # with a row of missing values, to check that it can predict
         outputs = np.size(booster.predict(np.full((1, len(columns)), np.nan), raw_score=True, num_threads=1))
     except Exception as error:
-        raise ModelError(f"{asked.source} was loaded but cannot predict: {error}") from error
+        raise ModelError(f"{request.source} loads but cannot predict: {error}") from error
     return Model(
         kind="lightgbm",
         payload=text,
-        sha256=asked.sha256 or digest(text),
+        sha256=request.sha256 or digest(text),
         columns=columns,
         categories=tuple(categories.items()),
-        names=_names(objective, asked, classes, outputs),
-        predict_type=asked.predict_type,
-        wants="frame" if any(values is not None for values in categories.values()) else "float64",
+        names=_names(objective, request, classes, outputs),
+        predict_type=request.predict_type,
+        input_type="frame" if any(values is not None for values in categories.values()) else "float64",
         details=(("objective", objective), ("rounds", booster.current_iteration()), ("trees", booster.num_trees())),
-        source=asked.source,
+        source=request.source,
     )
 
 
@@ -94,16 +94,16 @@ def _open(text: bytes, source: str) -> Any:
         raise ModelError(f"{source} cannot be loaded: {error}; expected {EXPECTED}") from error
 
 
-def _names(objective: str, asked: Asked, classes: Any, outputs: int) -> tuple[str, ...]:
+def _names(objective: str, request: LoadRequest, classes: Any, outputs: int) -> tuple[str, ...]:
     if objective in CLASSES and classes is not None:
         named = class_names(classes, outputs)
         if named is not None:
             return named
     if outputs > 1:
-        return numbered(outputs)
+        return numbered_names(outputs)
     if objective in RANKING:
         return ("score",)
-    return ("prediction",) if objective in IDENTITY else (asked.predict_type,)
+    return ("prediction",) if objective in IDENTITY else (request.predict_type,)
 
 
 def _library(source: str) -> Any:
@@ -111,6 +111,6 @@ def _library(source: str) -> Any:
         import lightgbm
     except ImportError as error:
         raise ModelError(
-            f"{source} is a LightGBM model, and LightGBM is not installed: pip install 'excir-dask[lightgbm]'"
+            f"{source} is a LightGBM model, but LightGBM is not installed; pip install 'excir-dask[lightgbm]'"
         ) from error
     return lightgbm

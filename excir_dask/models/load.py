@@ -1,4 +1,4 @@
-"""Models to score the lake with: :func:`load_model` takes files, model objects and functions alike."""
+"""Load models: :func:`load_model` takes files, model objects and functions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from excir_dask.errors import ModelError, UsageError, nearest
-from excir_dask.models import callables, lightgbm_models, onnx_models, sklearn_models, xgboost_models
-from excir_dask.models.files import read_model_file, recognise, unpickle
-from excir_dask.models.naming import Asked
+from excir_dask.models.files import kind_of_file, read_model_file
+from excir_dask.models.kinds import KINDS, packages
+from excir_dask.models.naming import LoadRequest
+from excir_dask.models.pickles import is_pickle_file, load_pickle_file
 from excir_dask.models.scoring import Model, digest
 
 __all__ = ["PREDICT_TYPES", "Model", "load_model"]
@@ -25,7 +26,7 @@ def load_model(
     columns: Sequence[str] | None = None,
     allow_pickle: bool = False,
 ) -> Model:
-    """Make a model ready to score blocks of rows.
+    """Load a model that scores blocks of rows.
 
     Parameters
     ----------
@@ -33,11 +34,11 @@ def load_model(
         A file of XGBoost (.ubj, .json), LightGBM (text) or ONNX; a fitted model of XGBoost, LightGBM or
         scikit-learn; or a function of a pandas DataFrame.
     predict_type : {"margin", "probability"}
-        What to explain. An ONNX file gives what was exported, a function what it returns.
+        What to explain. An ONNX file gives what was exported, and a function what it returns.
     columns : list of str, optional
-        Columns of a model that does not name its own, in the order of training.
+        Columns of a model that does not name its own, in training order.
     allow_pickle : bool
-        Load pickle and joblib files, which runs the code that is in them.
+        Load pickle and joblib files, which runs the code in them.
 
     Returns
     -------
@@ -56,44 +57,34 @@ def load_model(
             f"(one of {', '.join(PREDICT_TYPES)})"
         )
     if isinstance(columns, str):
-        raise UsageError(f"columns is the text {columns!r}; pass a list of column names in training order")
-    named = None if columns is None else tuple(str(name) for name in columns)
+        raise UsageError(f"columns is the string {columns!r}; pass a list of column names in training order")
+    names = None if columns is None else tuple(str(name) for name in columns)
     if not isinstance(model, str | os.PathLike):
-        return _from_object(model, Asked(_describe(model), None, predict_type, named))
+        return _from_object(model, LoadRequest(_describe(model), None, predict_type, names))
     path = Path(model)
     content = read_model_file(path)
-    asked = Asked(str(path), digest(content), predict_type, named)
-    kind = recognise(path, content)
-    if kind == "pickle":
-        return _from_object(unpickle(path, content, allow_pickle), asked)
-    if kind == "lightgbm":
-        return lightgbm_models.from_file(content, asked)
-    if kind == "onnx":
-        return onnx_models.from_file(content, asked, path.parent)
-    return xgboost_models.from_file(content, asked)
+    request = LoadRequest(str(path), digest(content), predict_type, names, path.parent)
+    if is_pickle_file(path, content):
+        return _from_object(load_pickle_file(path, content, allow_pickle), request)
+    loaded: Model = kind_of_file(path, content).load().from_file(content, request)
+    return loaded
 
 
-def _from_object(model: Any, asked: Asked) -> Model:
-    # by the names of its classes' modules, so that no library is imported that the model does not come from
-    origins = {part.__module__.split(".")[0] for part in type(model).__mro__}
-    if "xgboost" in origins:
-        return xgboost_models.from_object(model, asked)
-    if "lightgbm" in origins:
-        return lightgbm_models.from_object(model, asked)
-    if hasattr(model, "predict") and (hasattr(model, "n_features_in_") or hasattr(model, "feature_names_in_")):
-        return sklearn_models.from_object(model, asked)
-    if callable(model) and not isinstance(model, type):
-        return callables.from_object(model, asked)
-    if "sklearn" in origins:
-        raise ModelError(f"{asked.source} is not fitted; call fit first")
-    hint = "; the booster is in its item 'booster'" if isinstance(model, dict) and "booster" in model else ""
+def _from_object(model: Any, request: LoadRequest) -> Model:
+    for kind in KINDS.values():
+        if kind.is_object(model):
+            loaded: Model = kind.load().from_object(model, request)
+            return loaded
+    if "sklearn" in packages(model):
+        raise ModelError(f"{request.source} is not fitted; call fit first")
+    hint = "; the booster is its item 'booster'" if isinstance(model, dict) and "booster" in model else ""
     raise UsageError(
         f"a model is a file, a fitted model of XGBoost, LightGBM or scikit-learn, or a function of a DataFrame, "
-        f"not {asked.source}{hint}"
+        f"not {request.source}{hint}"
     )
 
 
 def _describe(model: Any) -> str:
-    """What messages call an object: the function's name, or its class."""
+    """What messages call an object: the name of the function, or the class."""
     name = getattr(model, "__qualname__", None)
     return name if isinstance(name, str) else type(model).__name__

@@ -1,36 +1,39 @@
-"""Names of a model's columns and outputs, from the model or from what was asked."""
+"""Names of a model's columns and outputs, from the model or from the user."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from excir_dask.errors import ModelError
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What load_model was asked for, beside the model itself."""
+class LoadRequest:
+    """The arguments of load_model, except the model itself."""
 
     source: str
     """what messages call the model"""
     sha256: str | None
-    """of the file; None where an object was given"""
+    """of the file; None for an object"""
     predict_type: str
     columns: tuple[str, ...] | None
+    folder: Path = Path()
+    """of the file, in which its other files are"""
 
 
-def numbered(count: int) -> tuple[str, ...]:
+def numbered_names(count: int) -> tuple[str, ...]:
     """Names for outputs that have none.
 
-    >>> numbered(3)
+    >>> numbered_names(3)
     ('0', '1', '2')
     """
     return tuple(str(k) for k in range(count))
 
 
 def class_names(classes: Any, count: int) -> tuple[str, ...] | None:
-    """Names of ``count`` outputs after the classes: one output of two classes is the second, the positive one.
+    """Names of ``count`` outputs from the classes; a single output of two classes is the second, positive one.
 
     >>> class_names(["no", "yes"], 1)
     ('yes',)
@@ -45,16 +48,16 @@ def class_names(classes: Any, count: int) -> tuple[str, ...] | None:
     return names if len(names) == count else None
 
 
-def settle_columns(known: tuple[str, ...] | None, count: int | None, asked: Asked) -> tuple[str, ...]:
-    """The columns of a model: those that it names, or those given where it has no names."""
-    given, source = asked.columns, asked.source
+def resolve_columns(known: tuple[str, ...] | None, count: int | None, request: LoadRequest) -> tuple[str, ...]:
+    """The columns of a model: those that it names, or those given if it names none."""
+    given, source = request.columns, request.source
     if given is not None and len(set(given)) < len(given):
         raise ModelError(f"model_columns names a column twice: {', '.join(given)}")
     if known is None:
         if given is None:
             number = "its" if count is None else f"the {count}"
             raise ModelError(
-                f"{source} does not name its columns; name them with model_columns (--model-columns): "
+                f"{source} does not name its columns; pass model_columns (--model-columns): "
                 f"{number} names in training order"
             )
         if count is not None and len(given) != count:
@@ -63,11 +66,11 @@ def settle_columns(known: tuple[str, ...] | None, count: int | None, asked: Aske
             )
         return given
     if given is not None and given != known:
-        place = next((k for k, (a, b) in enumerate(zip(known, given, strict=False)) if a != b), None)
+        index = next((k for k, (a, b) in enumerate(zip(known, given, strict=False)) if a != b), None)
         difference = (
             f"it takes {len(known)} columns and model_columns names {len(given)}"
-            if place is None
-            else f"column {place} is '{known[place]}' for it and '{given[place]}' in model_columns"
+            if index is None
+            else f"column {index} is '{known[index]}' in the model but '{given[index]}' in model_columns"
         )
-        raise ModelError(f"{source} names its columns itself: {difference}; leave model_columns out")
+        raise ModelError(f"{source} names its own columns: {difference}; leave model_columns out")
     return known

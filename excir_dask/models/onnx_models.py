@@ -1,19 +1,19 @@
-"""ONNX models, scored with onnxruntime: what scikit-learn, CatBoost, PyTorch and others export."""
+"""ONNX models, scored with onnxruntime: exports of scikit-learn, CatBoost, PyTorch and others."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from excir_dask.common.wording import count
 from excir_dask.errors import ModelError
-from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
+from excir_dask.models.naming import LoadRequest, class_names, numbered_names, resolve_columns
 from excir_dask.models.onnx_graph import Graph, read_graph, with_output
 from excir_dask.models.onnx_weights import Weights
-from excir_dask.models.scoring import Model, Predictor, Scored, digest, outputs_first
+from excir_dask.models.scoring import Model, NamedOutputs, Predictor, digest, outputs_first
 
 _DTYPES = {
     "tensor(float)": "float32",
@@ -27,58 +27,57 @@ _FLOATS = ("tensor(float)", "tensor(double)")
 _SCORES = ("probabilities", "output_probability", "probability", "scores")
 
 
-def from_file(content: bytes, asked: Asked, folder: Path) -> Model:
-    """A model from the bytes of a file: it gives what was exported, probabilities of most classifiers.
+def from_file(content: bytes, request: LoadRequest) -> Model:
+    """A model from the content of a file: it gives what was exported, for most classifiers probabilities.
 
-    Labels are never used. A classifier of two classes has one output: the second, positive class. Weights in other
-    files are taken from ``folder``.
+    Labels are never used. A classifier of two classes has one output: that of the second, positive class.
     """
-    weights = Weights(folder, asked.source)
-    own = digest(content)
+    weights = Weights(request.folder, request.source)
+    file_digest = digest(content)
     try:
         content = weights.embed(content)
         graph = read_graph(content)
     except (ValueError, KeyError, RecursionError) as error:
-        raise ModelError(f"{asked.source} is damaged, cut off or no ONNX model: {error}") from error
-    for _, tensor in graph.zipmaps:  # the tensor before it: a dict for each row would cost 100 times the memory
+        raise ModelError(f"{request.source} is damaged, cut off or not an ONNX model: {error}") from error
+    for _, tensor in graph.zipmaps:  # its input, because a dict per row takes 100 times the memory
         content = with_output(content, tensor)
-    session = _open(content, asked.source)
-    outputs = _choose_outputs(session, graph, asked.source)
-    named, dtypes, count = _inputs(session, asked.source)
-    columns = settle_columns(named, count, asked)
+    session = _open(content, request.source)
+    outputs = _choose_outputs(session, graph, request.source)
+    named, dtypes, width = _inputs(session, request.source)
+    columns = resolve_columns(named, width, request)
     model = Model(
         kind="onnx",
         payload=content,
-        sha256=weights.digest(own),
+        sha256=weights.digest(file_digest),
         columns=columns,
         categories=(),
         names=None,
         predict_type="as exported",
-        wants=_wants(dtypes),
+        input_type=_input_type(dtypes),
         details=(
             ("outputs", list(outputs)),
             ("producer", session.get_modelmeta().producer_name),
             *([("weight_files", weights.digests())] if weights.files else []),
         ),
-        source=asked.source,
+        source=request.source,
         options=(("outputs", outputs), ("labels", graph.labels), ("dtypes", dtypes)),
     )
     return replace(model, names=_names(model))
 
 
 def predictor(model: Model) -> Predictor:
-    """Open the payload: a function from a block to the outputs."""
+    """Open the payload: a function that scores a block."""
     import onnxruntime
 
     session = _open(model.payload, model.source)
     options = dict(model.options)
     outputs, labels, dtypes = options["outputs"], options["labels"], options["dtypes"]
-    inputs = [place.name for place in session.get_inputs()]
-    classifies = bool(labels) or any(place.type not in _FLOATS for place in session.get_outputs())
+    inputs = [each.name for each in session.get_inputs()]
+    is_classifier = bool(labels) or any(each.type not in _FLOATS for each in session.get_outputs())
     run = onnxruntime.RunOptions()
-    run.only_execute_path_to_fetches = True  # neither labels nor a ZipMap
+    run.only_execute_path_to_fetches = True  # skip labels and ZipMap
 
-    def score(data: Any) -> Scored:
+    def score(data: Any) -> NamedOutputs:
         table = np.asarray(data)
         blocks = [table] if len(inputs) == 1 else np.split(table, len(inputs), axis=1)
         fed = {
@@ -90,12 +89,12 @@ def predictor(model: Model) -> Predictor:
         except Exception as error:
             raise ModelError(f"{model.source} failed on {len(table)} rows: {error}") from error
         values = np.concatenate([outputs_first(part, len(table), model.source) for part in found])
-        own = outputs if len(outputs) == len(values) else numbered(len(values))
-        if classifies and len(values) == 2:
-            values, own = np.ascontiguousarray(values[1:]), own[1:] if len(outputs) == 2 else outputs
-        if own == ("variable",):  # what skl2onnx calls the output of a regressor
-            own = ("prediction",)
-        return class_names(labels, len(values)) or own, values
+        names = outputs if len(outputs) == len(values) else numbered_names(len(values))
+        if is_classifier and len(values) == 2:
+            values, names = np.ascontiguousarray(values[1:]), names[1:] if len(outputs) == 2 else outputs
+        if names == ("variable",):  # the name that skl2onnx gives to the output of a regressor
+            names = ("prediction",)
+        return class_names(labels, len(values)) or names, values
 
     return score
 
@@ -105,49 +104,47 @@ def _open(content: bytes, source: str) -> Any:
         import onnxruntime
     except ImportError as error:
         raise ModelError(
-            f"{source} is an ONNX model, and onnxruntime is not installed: pip install 'excir-dask[onnx]'"
+            f"{source} is an ONNX model, but onnxruntime is not installed; pip install 'excir-dask[onnx]'"
         ) from error
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    settings.log_severity_level = 4  # what goes wrong is raised; the rest is noise on a worker's standard error
+    settings.log_severity_level = 4  # errors are raised; warnings would only clutter the logs of workers
     try:
         return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(
-            f"{source} is damaged, cut off or no ONNX model, or of a later opset than onnxruntime "
-            f"{onnxruntime.__version__} knows: {error}"
+            f"{source} is damaged, cut off or not an ONNX model, or its opset is too new for onnxruntime "
+            f"{onnxruntime.__version__}: {error}"
         ) from error
 
 
 def _inputs(session: Any, source: str) -> tuple[tuple[str, ...] | None, tuple[str, ...], int | None]:
-    """Names of the columns if the model knows them, the type of each input, and the number of columns if known."""
-    places = session.get_inputs()
-    for place in places:
-        if place.type not in _DTYPES:
+    """Names of the columns, if the model knows them, the type of each input, and the number of columns, if fixed."""
+    inputs = session.get_inputs()
+    for each in inputs:
+        if each.type not in _DTYPES:
+            raise ModelError(f"{source} has the input '{each.name}' of type {each.type}; expected numbers or text")
+        if not each.shape or len(each.shape) > 2 or (len(each.shape) == 1 and len(inputs) == 1):
+            raise ModelError(f"{source} has the input '{each.name}' of shape {each.shape}; expected (rows, columns)")
+        if isinstance(each.shape[0], int):
             raise ModelError(
-                f"{source} has the input '{place.name}' of type {place.type}; tables give numbers and text"
+                f"{source} was exported for exactly {count(each.shape[0], 'row')}; export it with a dynamic first axis"
             )
-        if not place.shape or len(place.shape) > 2 or (len(place.shape) == 1 and len(places) == 1):
-            raise ModelError(f"{source} has the input '{place.name}' of shape {place.shape}; expected (rows, columns)")
-        if isinstance(place.shape[0], int):
-            raise ModelError(
-                f"{source} was exported for blocks of exactly {place.shape[0]} rows; export it with a free first axis"
-            )
-    dtypes = tuple(_DTYPES[place.type] for place in places)
-    if len(places) > 1:
-        for place in places:
-            if list(place.shape[1:]) != [1]:
+    dtypes = tuple(_DTYPES[each.type] for each in inputs)
+    if len(inputs) > 1:
+        for each in inputs:
+            if list(each.shape[1:]) != [1]:
                 raise ModelError(
-                    f"{source} has {len(places)} inputs, of which '{place.name}' has the shape {place.shape}; "
+                    f"{source} has {len(inputs)} inputs, of which '{each.name}' has the shape {each.shape}; "
                     "expected one input for all columns, or one of shape (rows, 1) for each"
                 )
-        return tuple(place.name for place in places), dtypes, len(places)
-    width = places[0].shape[1]
+        return tuple(each.name for each in inputs), dtypes, len(inputs)
+    width = inputs[0].shape[1]
     written = session.get_modelmeta().custom_metadata_map.get("feature_names")
     try:
         named = None if written is None else json.loads(written)
     except ValueError:
-        named = None  # somebody else's metadata of that name
+        named = None  # metadata of another program
     names = tuple(str(name) for name in named) if isinstance(named, list) else None
     if names is not None and isinstance(width, int) and len(names) != width:
         raise ModelError(f"{source} takes {width} columns, but its metadata feature_names has {len(names)}")
@@ -155,40 +152,40 @@ def _inputs(session: Any, source: str) -> tuple[tuple[str, ...] | None, tuple[st
 
 
 def _choose_outputs(session: Any, graph: Graph, source: str) -> tuple[str, ...]:
-    """Outputs with scores, never labels: one tensor, or one for each class."""
+    """Outputs with scores, never labels: one tensor, or one per class."""
     tensors = [tensor for _, tensor in graph.zipmaps]
     if len(tensors) == 1:
         return (tensors[0],)
-    places = [place for place in session.get_outputs() if place.type in _FLOATS and place.name not in tensors]
-    if len(places) > 1:
-        places = [place for place in places if place.name in _SCORES] or places
-    if len(places) == 1:
-        return (places[0].name,)
-    if places and all(len(place.shape) == 1 or list(place.shape[1:]) == [1] for place in places):
-        return tuple(place.name for place in places)
-    shown = ", ".join(f"'{place.name}' {place.type} {place.shape}" for place in session.get_outputs())
-    raise ModelError(f"{source} has no output that is clearly its scores: {shown}; export a single tensor of numbers")
+    floats = [each for each in session.get_outputs() if each.type in _FLOATS and each.name not in tensors]
+    if len(floats) > 1:
+        floats = [each for each in floats if each.name in _SCORES] or floats
+    if len(floats) == 1:
+        return (floats[0].name,)
+    if floats and all(len(each.shape) == 1 or list(each.shape[1:]) == [1] for each in floats):
+        return tuple(each.name for each in floats)
+    shown = ", ".join(f"'{each.name}' {each.type} {each.shape}" for each in session.get_outputs())
+    raise ModelError(f"{source} has no output that is clearly its scores: {shown}; export a single numeric tensor")
 
 
-def _wants(dtypes: tuple[str, ...]) -> str:
+def _input_type(dtypes: tuple[str, ...]) -> str:
     if "object" in dtypes:
         return "frame"
     return "float32" if set(dtypes) <= {"float32", "bool"} else "float64"
 
 
 def _cast(block: Any, dtype: str, name: str, source: str) -> Any:
-    """A block as the type of its input; only numbers with a fraction can be missing."""
+    """A block in the type of its input; only floats can be missing."""
     if dtype in ("float32", "float64"):
         return np.ascontiguousarray(block, dtype)
     import pandas as pd
 
     if pd.isna(block).any():
-        raise ModelError(f"{source} takes '{name}' as {dtype}, but there are missing values; leave such rows out")
+        raise ModelError(f"{source} takes '{name}' as {dtype}, but the block has missing values; leave out such rows")
     return np.ascontiguousarray(block.astype(str).astype(object) if dtype == "object" else block.astype(dtype))
 
 
 def _names(model: Model) -> tuple[str, ...] | None:
-    """Names from a row of zeros, which also shows that the model can predict; text is not made up."""
-    if model.wants == "frame":
+    """Names from a row of zeros, which also checks that the model can predict; None if it takes text."""
+    if model.input_type == "frame":
         return None
     return model.score(np.zeros((1, len(model.columns or ()))))[0]

@@ -1,4 +1,4 @@
-"""Outputs that were written into the lake beforehand, one column each."""
+"""Outputs that are columns of the lake."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from excir_dask.errors import UsageError
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """Names of the outputs and the columns they are in."""
+    """Names of the outputs, and their columns."""
 
     names: tuple[str, ...]
-    """as shown to people: class names where a mapping gave them"""
+    """as shown to users: class names if a mapping was given"""
     columns: tuple[str, ...]
 
 
 def output_columns(output: str | Sequence[str] | Mapping[str, str] | None) -> OutputColumns:
-    """Understand the ``output`` argument: a column, a list of columns, or a mapping class -> column.
+    """Resolve the ``output`` argument: a column, a list of columns, or a mapping class -> column.
 
     >>> output_columns({"setosa": "margin_0"})
     OutputColumns(names=('setosa',), columns=('margin_0',))
     """
     if output is None:
-        raise UsageError("name the column of model outputs with output=...")
+        raise UsageError("no output; name the column of model outputs with output=...")
     if isinstance(output, str):
         return OutputColumns((output,), (output,))
     if isinstance(output, Mapping):

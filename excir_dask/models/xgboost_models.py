@@ -1,4 +1,4 @@
-"""XGBoost models: files in UBJ or JSON, boosters, and the scikit-learn wrappers."""
+"""XGBoost models: UBJ and JSON files, boosters and scikit-learn wrappers."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import ModelError
 from excir_dask.models.encode import encode
-from excir_dask.models.naming import Asked, class_names, numbered, settle_columns
-from excir_dask.models.scoring import Model, Predictor, Scored, digest
+from excir_dask.models.naming import LoadRequest, class_names, numbered_names, resolve_columns
+from excir_dask.models.scoring import Model, NamedOutputs, Predictor, digest
 from excir_dask.models.xgboost_files import EXPECTED, check_xgboost_file
 
-# the value of these objectives is a probability; multi:softmax gives labels, so its margins are transformed here
+# objectives whose value is a probability; multi:softmax predicts labels, so its margins are transformed here
 PROBABILITIES = ("binary:logistic", "reg:logistic", "multi:softprob", "multi:softmax")
-# the margin of these is the prediction itself; others have a link between the two, such as the logarithm
+# objectives whose margin is the prediction; others have a link function, such as the logarithm
 IDENTITY = (
     "reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror",
 )  # fmt: skip
 
 
-def from_file(content: bytes, asked: Asked) -> Model:
-    """A model from the bytes of a file. One that the scikit-learn wrapper saved stops at its best iteration."""
-    check_xgboost_file(content, asked.source)
-    booster = _open(content, asked.source)
+def from_file(content: bytes, request: LoadRequest) -> Model:
+    """A model from the content of a file. If a scikit-learn wrapper saved it, it stops at its best iteration."""
+    check_xgboost_file(content, request.source)
+    booster = _open(content, request.source)
     wrapped = booster.attr("scikit_learn")
     if wrapped is None:
-        return _model(booster, asked)
-    # XGBClassifier takes the labels 0, 1, ... and no others
-    classes = numbered(max(2, _classes(booster))) if "classifier" in wrapped else None
-    return _model(booster, asked, classes, _best_iteration(booster))
+        return _model(booster, request)
+    # XGBClassifier accepts only the labels 0, 1, ...
+    classes = numbered_names(max(2, _count_classes(booster))) if "classifier" in wrapped else None
+    return _model(booster, request, classes, _best_iteration(booster))
 
 
-def from_object(model: Any, asked: Asked) -> Model:
-    """A model from a Booster, which uses all of its trees, or from a wrapper, which stops at its best iteration."""
+def from_object(model: Any, request: LoadRequest) -> Model:
+    """A model from a Booster, which uses all its trees, or from a wrapper, which stops at its best iteration."""
     import xgboost
 
     if isinstance(model, xgboost.Booster):
-        return _model(model, asked)
+        return _model(model, request)
     if not isinstance(model, xgboost.XGBModel):
-        raise ModelError(f"{asked.source} is no Booster and no XGBModel; pass one of those, or a file that it saved")
+        raise ModelError(f"{request.source} is neither a Booster nor an XGBModel; pass one of those, or a saved file")
     try:
         booster = model.get_booster()
     except Exception as error:
-        raise ModelError(f"{asked.source} is not fitted; call fit first") from error
+        raise ModelError(f"{request.source} is not fitted; call fit first") from error
     missing = None if model.missing is None or np.isnan(model.missing) else float(model.missing)
-    return _model(booster, asked, getattr(model, "classes_", None), _best_iteration(booster), missing)
+    return _model(booster, request, getattr(model, "classes_", None), _best_iteration(booster), missing)
 
 
 def predictor(model: Model) -> Predictor:
-    """Open the payload: a function from a block to the outputs."""
+    """Open the payload: a function that scores a block."""
     options = dict(model.options)
     booster = _open(model.payload, model.source)
     names, rounds = model.names or (), (0, options["rounds"])
     missing = np.nan if options["missing"] is None else options["missing"]
-    own_softmax = model.predict_type == "probability" and options["objective"] == "multi:softmax"
-    predict_type = "value" if model.predict_type == "probability" and not own_softmax else "margin"
+    apply_softmax = model.predict_type == "probability" and options["objective"] == "multi:softmax"
+    predict_type = "value" if model.predict_type == "probability" and not apply_softmax else "margin"
     lock = threading.Lock()
 
-    def score(data: Any) -> Scored:
-        matrix = encode(model, data, "float32") if model.wants == "frame" else data
-        if options["booster"] == "gblinear":  # has no inplace_predict, and is not safe in two threads
+    def score(data: Any) -> NamedOutputs:
+        matrix = encode(model, data, "float32") if model.input_type == "frame" else data
+        if options["booster"] == "gblinear":  # has no inplace_predict, and is not thread-safe
             with lock:
                 values = _predict_linear(booster, matrix, predict_type, missing)
         else:
@@ -72,37 +72,37 @@ def predictor(model: Model) -> Predictor:
                 matrix, iteration_range=rounds, predict_type=predict_type, missing=missing,
                 validate_features=False, strict_shape=True,
             )  # fmt: skip
-        return names, np.ascontiguousarray((_softmax(values) if own_softmax else values).T)
+        return names, np.ascontiguousarray((_softmax(values) if apply_softmax else values).T)
 
     return score
 
 
 def _model(
-    booster: Any, asked: Asked, classes: Any = None, best: int | None = None, missing: float | None = None
+    booster: Any, request: LoadRequest, classes: Any = None, best: int | None = None, missing: float | None = None
 ) -> Model:
     payload = bytes(booster.save_raw("ubj"))
-    booster = _open(payload, asked.source)  # a copy: the caller's keeps its number of threads
+    booster = _open(payload, request.source)  # a copy, so that the caller's keeps its number of threads
     config = json.loads(booster.save_config())["learner"]
     objective, kind = config["objective"]["name"], config["gradient_booster"]["name"]
-    if asked.predict_type == "probability" and objective not in PROBABILITIES:
+    if request.predict_type == "probability" and objective not in PROBABILITIES:
         raise ModelError(
-            f"{asked.source} has the objective {objective}, which gives no probabilities; use predict_type='margin'"
+            f"{request.source} has the objective {objective}, which has no probabilities; use predict_type='margin'"
         )
     known = tuple(booster.feature_names) if booster.feature_names else None
-    columns = settle_columns(known, booster.num_features(), asked)
+    columns = resolve_columns(known, booster.num_features(), request)
     categories = _categories(booster, columns)
-    outputs = _count_outputs(booster, len(columns), kind, asked.source)
+    outputs = _count_outputs(booster, len(columns), kind, request.source)
     return Model(
         kind="xgboost",
         payload=payload,
-        sha256=asked.sha256 or digest(payload),
+        sha256=request.sha256 or digest(payload),
         columns=columns,
         categories=categories,
-        names=_names(booster, objective, asked, classes, outputs),
-        predict_type=asked.predict_type,
-        wants="frame" if any(values is not None for _, values in categories) else "float32",
+        names=_names(booster, objective, request, classes, outputs),
+        predict_type=request.predict_type,
+        input_type="frame" if any(values is not None for _, values in categories) else "float32",
         details=(("objective", objective), ("booster", kind), *_size(booster, config, kind, best)),
-        source=asked.source,
+        source=request.source,
         options=(
             ("rounds", 0 if best is None or kind == "gblinear" else best + 1),  # 0: all of them
             ("missing", missing),
@@ -119,7 +119,7 @@ def _open(content: bytes, source: str) -> Any:
         booster = xgboost.Booster({"nthread": 1, "verbosity": 0})
         booster.load_model(bytearray(content))
         booster.set_param({"nthread": 1, "device": "cpu"})
-    except Exception as error:  # XGBoostError, and UnicodeDecodeError from its messages
+    except Exception as error:  # XGBoostError, or UnicodeDecodeError from its message
         raise ModelError(f"{source} cannot be loaded: {_first_line(error)}; expected {EXPECTED}") from error
     return booster
 
@@ -133,59 +133,60 @@ def _predict_linear(booster: Any, matrix: NDArray[Any], predict_type: str, missi
 
 
 def _count_outputs(booster: Any, width: int, kind: str, source: str) -> int:
-    """Outputs of one row of missing values, which also shows that the model can predict at all."""
+    """Number of outputs, from a row of missing values; this also checks that the model can predict."""
     row = np.full((1, width), np.nan, np.float32)
     try:
         if kind == "gblinear":
             return int(_predict_linear(booster, row, "margin", np.nan).shape[1])
         found = booster.inplace_predict(row, predict_type="margin", validate_features=False, strict_shape=True)
     except Exception as error:
-        raise ModelError(f"{source} was loaded but cannot predict: {_first_line(error)}") from error
+        raise ModelError(f"{source} loads but cannot predict: {_first_line(error)}") from error
     return int(found.size)
 
 
-def _names(booster: Any, objective: str, asked: Asked, classes: Any, outputs: int) -> tuple[str, ...]:
+def _names(booster: Any, objective: str, request: LoadRequest, classes: Any, outputs: int) -> tuple[str, ...]:
     written = booster.attr("classes")
     if written is not None:
         classes = _json_list(written) or classes
-    classifies = objective.startswith("multi:") or (outputs == 1 and objective.startswith("binary:"))
-    if classifies and classes is not None:  # several outputs of another objective are targets, not classes
+    is_classifier = objective.startswith("multi:") or (outputs == 1 and objective.startswith("binary:"))
+    if is_classifier and classes is not None:  # several outputs of another objective are targets, not classes
         named = class_names(classes, outputs)
         if named is None:
             raise ModelError(
-                f"{asked.source} has {outputs} outputs, which its classes do not fit: {', '.join(map(str, classes))}"
+                f"{request.source} has {outputs} outputs, but {len(classes)} classes: {', '.join(map(str, classes))}; "
+                "name each class once"
             )
         return named
     if outputs > 1:
-        return numbered(outputs)
+        return numbered_names(outputs)
     if objective.startswith("rank:"):
         return ("score",)
-    return ("prediction",) if objective in IDENTITY else (asked.predict_type,)
+    return ("prediction",) if objective in IDENTITY else (request.predict_type,)
 
 
 def _categories(booster: Any, columns: tuple[str, ...]) -> tuple[tuple[str, tuple[Any, ...] | None], ...]:
     types = booster.feature_types or []
-    places = [place for place, kind in enumerate(types) if kind == "c"]
-    if not places:
+    indices = [index for index, kind in enumerate(types) if kind == "c"]
+    if not indices:
         return ()
     values: list[tuple[Any, ...] | None] = [None] * len(columns)
-    if hasattr(booster, "get_categories"):  # since 3.1; a model of an earlier version knows only codes
+    if hasattr(booster, "get_categories"):  # since 3.1; models of earlier versions know only codes
         found = booster.get_categories(export_to_arrow=True)
         if not found.empty():
             values = [None if array is None else _values(array) for _, array in found.to_arrow()]
-    return tuple((columns[place], values[place]) for place in places)
+    return tuple((columns[index], values[index]) for index in indices)
 
 
 def _values(array: Any) -> tuple[Any, ...]:
-    """Categories of a column. XGBoost 3 counts letters where it should count bytes: others than ASCII are lost."""
+    """Categories of a column. XGBoost 3 counts characters instead of bytes, which cuts off text that is not ASCII."""
     try:
         values = tuple(array.to_pylist())
     except UnicodeDecodeError:
         values = ("\ufffd",)
     if any(isinstance(value, str) and not value.isascii() for value in values):
         raise ModelError(
-            "the model has categories with letters beyond ASCII, which XGBoost does not store whole; train it with "
-            "ASCII names, or with codes as numbers"
+            "the model has categories with characters beyond ASCII, which XGBoost stores incompletely; train it with "
+            "ASCII names, or with numeric codes"
         )
     return values
 
@@ -205,7 +206,7 @@ def _best_iteration(booster: Any) -> int | None:
     return None if best is None else int(best)
 
 
-def _classes(booster: Any) -> int:
+def _count_classes(booster: Any) -> int:
     return int(json.loads(booster.save_config())["learner"]["learner_model_param"]["num_class"])
 
 
@@ -213,7 +214,7 @@ def _json_list(text: str) -> list[Any] | None:
     try:
         found = json.loads(text)
     except ValueError:
-        return None  # somebody else's attribute of that name
+        return None  # an attribute of another program
     return found if isinstance(found, list) else None
 
 

@@ -42,11 +42,16 @@ def test_files_score_as_booster_predict(tmp_path, request, numbers, objective, s
     booster.save_model(tmp_path / "model.txt")
     for source in (tmp_path / "model.txt", booster):
         model = load_model(source)
-        assert (model.kind, model.columns, model.wants, model.names) == ("lightgbm", ("a", "b", "c"), "float64", names)
+        assert (model.kind, model.columns, model.input_type, model.names) == (
+            "lightgbm",
+            ("a", "b", "c"),
+            "float64",
+            names,
+        )
         check(model, numbers.to_numpy(), booster.predict(numbers, raw_score=True))
         assert dict(model.details)["trees"] == booster.num_trees()
     if probability is None:
-        with pytest.raises(ModelError, match=f"{objective}, which gives no probabilities"):
+        with pytest.raises(ModelError, match=f"{objective}, which has no probabilities"):
             load_model(booster, predict_type="probability")
     else:
         model = load_model(tmp_path / "model.txt", predict_type="probability")
@@ -88,7 +93,7 @@ def test_the_best_iteration_is_where_predict_stops(tmp_path, numbers, binary):
 
 def test_columns_of_models_without_names(numbers, binary):
     booster = train(numbers.to_numpy(), binary, "binary")
-    with pytest.raises(ModelError, match=r"name them with model_columns .*the 3 names in training order"):
+    with pytest.raises(ModelError, match=r"pass model_columns .*the 3 names in training order"):
         load_model(booster)
     assert load_model(booster, columns=["x", "y", "z"]).columns == ("x", "y", "z")
     spaced = train(numbers.rename(columns={"a": "a b"}), binary, "binary")
@@ -103,7 +108,7 @@ def test_categories_are_recoded_by_value(tmp_path, table, binary):
     plain = table.assign(word=table["word"].astype(str), size=table["size"].astype("int64"))
     for source in (booster, tmp_path / "model.txt"):
         model = load_model(source)
-        assert model.wants == "frame"
+        assert model.input_type == "frame"
         assert model.categories == (("word", ("high", "low", "mid")), ("size", (5, 10, 40)))
         check(model, plain, expected)
         check(model, table, expected)
@@ -116,7 +121,7 @@ def test_categories_are_recoded_by_value(tmp_path, table, binary):
 
 def test_ordered_categoricals_are_refused_because_the_text_does_not_say_where_they_are(table, binary):
     booster = train(table.assign(size=table["size"].cat.as_ordered()), binary, "binary")
-    with pytest.raises(ModelError, match="2 pandas categoricals and treats 1 columns as categories"):
+    with pytest.raises(ModelError, match="2 pandas categoricals but treats 1 column as categories"):
         load_model(booster)
 
 
@@ -125,7 +130,7 @@ def test_models_that_know_only_codes_take_a_matrix(table, binary):
     data = lgb.Dataset(codes, binary, feature_name=["a", "word"], categorical_feature=["word"])
     booster = lgb.train({"objective": "binary", **SMALL}, data, 4)
     model = load_model(booster)
-    assert (model.wants, model.categories) == ("float64", (("word", None),))
+    assert (model.input_type, model.categories) == ("float64", (("word", None),))
     check(model, codes, booster.predict(codes, raw_score=True))
 
 
@@ -136,5 +141,5 @@ def test_an_objective_of_ones_own_gives_margins(numbers, target):
     booster = train(numbers, target, squares)
     assert load_model(booster).names == ("margin",)
     check(load_model(booster), numbers.to_numpy(), booster.predict(numbers, raw_score=True))
-    with pytest.raises(ModelError, match="objective custom, which gives no probabilities"):
+    with pytest.raises(ModelError, match="objective custom, which has no probabilities"):
         load_model(booster, predict_type="probability")

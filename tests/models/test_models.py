@@ -58,7 +58,7 @@ def files(tmp_path, table, complete, binary):
 def test_wrong_predict_type_and_columns(files):
     with pytest.raises(UsageError, match="predict_type is 'margins'; did you mean 'margin'"):
         load_model(files / "m.ubj", predict_type="margins")
-    with pytest.raises(UsageError, match="columns is the text 'a'; pass a list"):
+    with pytest.raises(UsageError, match="columns is the string 'a'; pass a list"):
         load_model(files / "m.onnx", columns="a")
     with pytest.raises(ModelError, match="model_columns names a column twice: a, a, b"):
         load_model(files / "m.onnx", columns=["a", "a", "b"])
@@ -82,18 +82,18 @@ def test_models_carry_the_digest_of_the_file(files):
         ("m.onnx", b"PAR1....PAR1", "looks like a Parquet file"),
         ("m.model", b"binf\x00\x00", "the old binary format; load it with the version that saved it"),
         ("m.bin", b"CBM1\x00", "a CatBoost model; save it with format='onnx'"),
-        ("m.skops", b"PK\x03\x04", "a zip archive; a skops file is loaded with skops.io.load"),
-        ("m.txt", b"hello world", "text that begins 'hello world'"),
-        ("m.bin", bytes(range(200, 250)), "binary data that begins c8 c9 ca"),
-        ("m.onnx", bytes(range(200, 250)), "damaged, cut off or no ONNX model"),
+        ("m.skops", b"PK\x03\x04", "a zip archive; load a skops file with skops.io.load"),
+        ("m.txt", b"hello world", "text that starts with 'hello world'"),
+        ("m.bin", bytes(range(200, 250)), "binary data that starts with c8 c9 ca"),
+        ("m.onnx", bytes(range(200, 250)), "damaged, cut off or not an ONNX model"),
         ("m.json", b'{"a": 1, "b": 2}', "is JSON with the keys a, b, but not an XGBoost model"),
         ("m.json", b'{"learner": 3}', "is JSON with the keys learner, but not an XGBoost model"),
-        ("m.json", b'{"a": 1', "damaged or cut off: its 7 bytes begin as JSON"),
+        ("m.json", b'{"a": 1', "damaged or cut off: its 7 bytes start as JSON"),
         ("m.json", b'{"a":' * 100_000, "damaged or cut off"),
-        ("m.json", b'{"tree_info": [], "name": "tree"}', "a dump of a LightGBM model, which cannot be loaded again"),
-        ("m.ubj", b"{L" + b"\xff" * 20, "damaged or cut off: its 22 bytes begin as UBJSON"),
-        ("m.ubj", b"{i\x01a[" + b"[" * 500, "nested more than 100 deep"),
-        ("m.txt", b"tree\nversion=v4\n", "begin as a LightGBM model, but"),
+        ("m.json", b'{"tree_info": [], "name": "tree"}', "a JSON dump of a LightGBM model, which cannot be loaded"),
+        ("m.ubj", b"{L" + b"\xff" * 20, "damaged or cut off: its 22 bytes start as UBJSON"),
+        ("m.ubj", b"{i\x01a[" + b"[" * 500, "nested more than 100 levels deep"),
+        ("m.txt", b"tree\nversion=v4\n", "start as a LightGBM model, but it has no complete list of trees"),
     ],
 )
 def test_files_that_are_no_models(tmp_path, name, content, message):
@@ -105,12 +105,12 @@ def test_files_that_are_no_models(tmp_path, name, content, message):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ModelError, match=r"there is no model file '.*nothing.ubj'; expected"):
+    with pytest.raises(ModelError, match=r"the model file '.*nothing.ubj' does not exist; expected"):
         load_model(tmp_path / "nothing.ubj")
-    with pytest.raises(ModelError, match="a model must be a file of this machine: download it first"):
+    with pytest.raises(ModelError, match="models are read from local files: download it first"):
         load_model("s3://bucket/model.ubj")
     (tmp_path / "inside.ubj").touch()
-    with pytest.raises(ModelError, match=r"is a directory \(inside.ubj\); name the model's file"):
+    with pytest.raises(ModelError, match=r"is a directory \(inside.ubj\); name the model file"):
         load_model(tmp_path)
 
 
@@ -156,7 +156,7 @@ class Bomb:
 @pytest.mark.parametrize("name", ["m.pkl", "m.pickle", "m.sav", "m.joblib", "m.bin", "m.ubj"])
 def test_pickles_are_not_loaded_unless_asked(tmp_path, name):
     (tmp_path / name).write_bytes(pickle.dumps(Bomb(str(tmp_path / "boom"))))
-    with pytest.raises(ModelError, match="would run whatever code is in it") as raised:
+    with pytest.raises(ModelError, match="would run any code in it") as raised:
         load_model(tmp_path / name)
     for way in ('save_model("model.ubj")', "booster_.save_model", "skl2onnx", "skops", "allow_pickle=True"):
         assert way in str(raised.value)
@@ -196,7 +196,7 @@ def test_a_predictor_is_opened_once_however_many_threads_ask():
 def test_only_a_few_predictors_stay_open():
     opened.clear()
     frame = pd.DataFrame({"a": [1.0]})
-    numbers = list(range(10, 11 + scoring.KEPT))
+    numbers = list(range(10, 11 + scoring.MAX_OPEN_PREDICTORS))
     models = [load_model(Counted(number)) for number in numbers]
     for model in models:
         model.score(frame)
@@ -217,7 +217,7 @@ def test_files_are_opened_once_for_each_way_to_use_them(files):
 def test_threads_get_the_scores_of_their_own_blocks(files, table, name):
     model = load_model(files / name, columns=["a", "b", "c"] if name == "m.onnx" else None)
     codes = table.assign(word=table["word"].cat.codes, size=table["size"].cat.codes)  # for xgboost before 3.1
-    block = table if model.wants == "frame" else codes[list(model.columns)].fillna(0.0).to_numpy()
+    block = table if model.input_type == "frame" else codes[list(model.columns)].fillna(0.0).to_numpy()
     parts = [block[start : start + 20] for start in range(0, 240, 20)] * 4
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(model.score, parts))

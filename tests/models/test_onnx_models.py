@@ -54,7 +54,7 @@ def test_classifiers_with_and_without_zipmap(tmp_path, complete, binary, three, 
     X = complete.to_numpy(np.float32)
     estimator.fit(X, np.array(["low", "mid", "high"])[three])
     model = load_model(export(tmp_path / "three.onnx", estimator, X, zipmap), columns=COLUMNS)
-    assert (model.kind, model.wants, model.predict_type) == ("onnx", "float32", "as exported")
+    assert (model.kind, model.input_type, model.predict_type) == ("onnx", "float32", "as exported")
     check(model, X, estimator.predict_proba(X), ("high", "low", "mid"))
     estimator.fit(X, binary)
     model = load_model(export(tmp_path / "two.onnx", estimator, X, zipmap), columns=COLUMNS)
@@ -94,7 +94,7 @@ def test_columns_come_from_the_argument_or_the_metadata(tmp_path, complete, bina
     onnx.helper.set_model_props(graph, {"feature_names": json.dumps(COLUMNS)})
     onnx.save(graph, tmp_path / "named.onnx")
     assert load_model(tmp_path / "named.onnx").columns == ("a", "b", "c")
-    with pytest.raises(ModelError, match="column 0 is 'a' for it and 'c'"):
+    with pytest.raises(ModelError, match="column 0 is 'a' in the model but 'c'"):
         load_model(tmp_path / "named.onnx", columns=["c", "b", "a"])
     onnx.helper.set_model_props(graph, {"feature_names": json.dumps(["a"])})
     onnx.save(graph, tmp_path / "wrong.onnx")
@@ -109,7 +109,7 @@ def test_one_input_for_each_column_names_them(tmp_path, complete, target):
     )
     (tmp_path / "m.onnx").write_bytes(found.SerializeToString())
     model = load_model(tmp_path / "m.onnx")
-    assert (model.columns, model.wants) == (("a", "b", "c"), "float32")
+    assert (model.columns, model.input_type) == (("a", "b", "c"), "float32")
     check(model, complete.to_numpy(), estimator.predict(complete), ("prediction",))
 
 
@@ -120,9 +120,9 @@ def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
     types = [("a", FloatTensorType([None, 1])), ("word", StringTensorType([None, 1]))]
     (tmp_path / "m.onnx").write_bytes(to_onnx(estimator, initial_types=types, target_opset=OPSET).SerializeToString())
     model = load_model(tmp_path / "m.onnx")
-    assert (model.columns, model.wants, model.names) == (("a", "word"), "frame", None)
+    assert (model.columns, model.input_type, model.names) == (("a", "word"), "frame", None)
     check(model, frame, estimator.predict(frame), ("prediction",))
-    with pytest.raises(ModelError, match="takes 'word' as object, but there are missing values"):
+    with pytest.raises(ModelError, match="takes 'word' as object, but the block has missing values"):
         model.score(frame.assign(word=None))
 
 
@@ -137,7 +137,7 @@ def graph_of(
 
 
 def test_graphs_that_tables_cannot_feed(tmp_path):
-    with pytest.raises(ModelError, match="blocks of exactly 1 rows; export it with a free first axis"):
+    with pytest.raises(ModelError, match="exactly 1 row; export it with a dynamic first axis"):
         load_model(graph_of(tmp_path / "m.onnx", [1, 3], output=("y", TensorProto.FLOAT, [1, 3])), columns=COLUMNS)
     deep, labels = ("y", TensorProto.FLOAT, ["n", 3, 8]), ("y", TensorProto.INT64, ["n", 3])
     with pytest.raises(ModelError, match=r"shape \['n', 3, 8\]; expected \(rows, columns\)"):
@@ -155,7 +155,7 @@ def test_whole_numbers_cannot_be_missing(tmp_path):
     block = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(model.score(block)[1], block.T)
     block[0, 0] = np.nan
-    with pytest.raises(ModelError, match="takes 'x' as int64, but there are missing values"):
+    with pytest.raises(ModelError, match="takes 'x' as int64, but the block has missing values"):
         model.score(block)
 
 

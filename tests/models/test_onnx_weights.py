@@ -97,7 +97,7 @@ def test_files_of_the_same_name_in_the_working_folder_are_not_taken(tmp_path, el
     save(elsewhere / "m.onnx", -SLOPES)
     np.testing.assert_allclose(load_model(path, columns=COLUMNS).score(X)[1][0], X @ SLOPES + 7, rtol=1e-5)
     (path.parent / "weights.bin").unlink()
-    with pytest.raises(ModelError, match=r"'weights.bin', and there is no such file in .*home; copy it there"):
+    with pytest.raises(ModelError, match=r"'weights.bin', but .*home has no such file; copy it next to the model"):
         load_model(path, columns=COLUMNS)
 
 
@@ -173,14 +173,14 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     path = save(tmp_path / "m.onnx")
     (tmp_path / "weights.bin").unlink()
     os.mkfifo(tmp_path / "weights.bin")
-    with pytest.raises(ModelError, match="which is no file"):
+    with pytest.raises(ModelError, match="which is not a file"):
         load_model(path, columns=COLUMNS)
 
 
 def test_many_tensors_of_one_place_do_not_fill_the_memory(tmp_path, monkeypatch):
     path = located(save(tmp_path / "m.onnx"), "weights.bin")
-    monkeypatch.setattr(onnx_weights, "LARGEST", path.stat().st_size + 50)
-    with pytest.raises(ModelError, match="bytes with its weights; at most"):
+    monkeypatch.setattr(onnx_weights, "MAX_BYTES", path.stat().st_size + 50)
+    with pytest.raises(ModelError, match="bytes with its weights; the limit is"):
         load_model(path, columns=COLUMNS)
 
 

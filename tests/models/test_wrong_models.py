@@ -44,7 +44,7 @@ def place(tmp_path_factory) -> Path:
         ("picture.ubj", ["picture.ubj"]),
         ("lake/part-0000.parquet", ["part-0000.parquet"]),
         ("model.pkl", ["model.pkl", "save_model", "allow"]),
-        ("other.ubj", ["lacks 2: B, colour", "does not know 3: b, c, city"]),
+        ("other.ubj", ["lacks 2: B, colour", "3 columns that the model does not use: b, c, city"]),
         ("towns.ubj", ["'city'", "'Rome'", "Lima, Oslo"]),
     ],
 )

@@ -50,10 +50,10 @@ def test_files_score_as_booster_predict(
     path.write_bytes(booster.save_raw("json" if suffix == ".json" else "ubj"))
     data = xgb.DMatrix(numbers)
     model = load_model(path)
-    assert (model.kind, model.columns, model.wants, model.names) == ("xgboost", ("a", "b", "c"), "float32", names)
+    assert (model.kind, model.columns, model.input_type, model.names) == ("xgboost", ("a", "b", "c"), "float32", names)
     check(model, numbers.to_numpy(), booster.predict(data, output_margin=True))
     if probability is None:
-        with pytest.raises(ModelError, match=f"{objective}, which gives no probabilities"):
+        with pytest.raises(ModelError, match=f"{objective}, which has no probabilities"):
             load_model(path, predict_type="probability")
     else:
         model = load_model(str(path), predict_type="probability")
@@ -89,7 +89,7 @@ def test_booster_attribute_names_the_classes(numbers, binary, three):
     booster.set_attr(classes=json.dumps(["low", "mid", "high"]))
     assert load_model(booster).names == ("low", "mid", "high")
     booster.set_attr(classes=json.dumps(["low", "high"]))
-    with pytest.raises(ModelError, match="3 outputs, which its classes do not fit: low, high"):
+    with pytest.raises(ModelError, match="3 outputs, but 2 classes: low, high"):
         load_model(booster)
 
 
@@ -167,7 +167,7 @@ def test_columns_of_models_without_names(tmp_path, numbers, binary):
     assert load_model(tmp_path / "m.ubj", columns=["x", "y", "z"]).columns == ("x", "y", "z")
     named = train(numbers, binary, "binary:logistic")
     assert load_model(named, columns=["a", "b", "c"]).columns == ("a", "b", "c")
-    with pytest.raises(ModelError, match="column 1 is 'b' for it and 'c' in model_columns"):
+    with pytest.raises(ModelError, match="column 1 is 'b' in the model but 'c' in model_columns"):
         load_model(named, columns=["a", "c", "b"])
     with pytest.raises(ModelError, match="takes 3 columns, but the block has the shape"):
         load_model(named).score(np.zeros((5, 2)))
@@ -177,7 +177,7 @@ def test_columns_of_models_without_names(tmp_path, numbers, binary):
 def test_categories_are_recoded_by_value(table, binary):
     booster = train(table, binary, "binary:logistic", max_cat_to_onehot=1)
     model = load_model(booster)
-    assert model.wants == "frame"
+    assert model.input_type == "frame"
     assert model.categories == (("word", ("high", "low", "mid")), ("size", (5, 10, 40)))
     expected = booster.predict(xgb.DMatrix(table, enable_categorical=True), output_margin=True)
     plain = table.assign(word=table["word"].astype(str), size=table["size"].astype("int64"))
@@ -196,7 +196,7 @@ def test_categories_are_recoded_by_value(table, binary):
     plain.loc[7, "word"] = "tiny"
     with pytest.raises(ModelError, match="does not know the value 'tiny' of column 'word'; it was trained with 'high'"):
         model.score(plain)
-    with pytest.raises(ModelError, match="column 'a' as numbers, but it holds"):
+    with pytest.raises(ModelError, match="needs numbers in column 'a'"):
         model.score(table.assign(a="x"))
     with pytest.raises(ModelError, match="takes column 'size', which is not among"):
         model.score(table.drop(columns="size"))
@@ -207,7 +207,7 @@ def test_models_that_know_only_codes_take_a_matrix(table, binary):
     data = xgb.DMatrix(codes, binary, feature_names=["a", "word"], feature_types=["float", "c"])
     booster = xgb.train({"objective": "binary:logistic", **SMALL}, data, 4)
     model = load_model(booster)
-    assert (model.wants, model.categories) == ("float32", (("word", None),))
+    assert (model.input_type, model.categories) == ("float32", (("word", None),))
     check(model, codes, booster.predict(data, output_margin=True))
 
 
@@ -221,7 +221,7 @@ def test_the_callers_model_is_left_as_it_was(numbers, binary):
 def test_models_that_are_not_fitted(numbers):
     with pytest.raises(ModelError, match="XGBClassifier is not fitted; call fit first"):
         load_model(xgb.XGBClassifier())
-    with pytest.raises(ModelError, match="no Booster and no XGBModel"):
+    with pytest.raises(ModelError, match="neither a Booster nor an XGBModel"):
         load_model(xgb.DMatrix(numbers))
 
 
