@@ -175,7 +175,7 @@ def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path, two_workers)
 
 
 @pytest.mark.cluster
-def test_outputs_of_a_worker_that_dies_between_the_scans_are_made_again(tmp_path, monkeypatch):
+def test_outputs_of_workers_that_die_between_the_scans_are_computed_again(tmp_path, monkeypatch):
     lake = long_lake(tmp_path / "lake")
     counting = Counting(tmp_path / "log")
     here = explain(lake, model=counting, budget="1MiB")
@@ -184,16 +184,15 @@ def test_outputs_of_a_worker_that_dies_between_the_scans_are_made_again(tmp_path
     sums = Scans.sums
 
     def after_a_death(scans: Scans, *arguments: object) -> object:
-        client = scans.runner.client
-        victim = max(client.has_what().items(), key=lambda held: len(held[1]))[0]
-        client.run(os._exit, 1, workers=[victim], on_error="ignore")  # returns once it is gone
+        # all of them: the outputs of a single one may have copies on another
+        scans.runner.client.run(os._exit, 1, on_error="ignore")  # returns once they are gone
         return sums(scans, *arguments)
 
     monkeypatch.setattr(Scans, "sums", after_a_death)
     with dask_processes(2, "--nthreads", "1", "--nanny") as address, Client(address, set_as_default=False) as client:
         there = explain(lake, model=counting, budget="1MiB", scheduler=client)
     assert there.to_json() == here.to_json()
-    assert counting.rows > LONG, "what the dead worker held was scored again"
+    assert counting.rows == 2 * LONG
 
 
 def test_kept_outputs_go_to_disk_beyond_the_limit_and_come_back(tmp_path, monkeypatch):
