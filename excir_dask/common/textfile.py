@@ -16,6 +16,7 @@ import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 
+from excir_dask.common.wording import one_line
 from excir_dask.common.yaml_loader import MOST_LEVELS, Loader
 from excir_dask.errors import UsageError
 
@@ -108,5 +109,5 @@ def _parse_yaml(text: str, shape: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" on line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        problem = getattr(error, "problem", None) or one_line(error)
         raise ValueError(f"not YAML{where}: {problem}; {shape}") from None

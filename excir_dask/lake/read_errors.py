@@ -9,6 +9,7 @@ from io import UnsupportedOperation
 
 import pyarrow as pa
 
+from excir_dask.common.wording import one_line
 from excir_dask.errors import DataError, LakeChangedError, ReadError
 from excir_dask.lake import checksums
 from excir_dask.lake.plan import Fragment
@@ -35,6 +36,6 @@ def read_errors(fragment: Fragment, damaged_columns: Callable[[], str] | None = 
             columns = damaged_columns() if damaged_columns else "a column"
             raise checksums.mismatch_error(fragment.relative, columns) from error
         if error.errno is None and _DAMAGED.search(str(error)):
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             raise DataError(f"{fragment.relative} is damaged: {reason}; rewrite the file or exclude it") from error
         raise ReadError(f"{fragment.relative} cannot be read: {error}") from error

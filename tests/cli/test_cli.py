@@ -71,7 +71,7 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--out", "/dev/null/result"], 2, "is not a writable folder"),
     ],
 )
-def test_mistakes_are_one_clear_line_and_an_exit_code(lake, arguments, code, message):
+def test_a_usage_error_is_one_clear_line_and_an_exit_code(lake, arguments, code, message):
     done = excir("explain", lake, *arguments)
     assert done.returncode == code, done.stderr
     assert message in done.stderr

@@ -104,7 +104,7 @@ def test_the_command_line_wins(run, lake):
         ("output: [", "not YAML"),
     ],
 )
-def test_mistakes_name_file_and_key_before_anything_runs(run, text, message):
+def test_errors_name_file_and_key_before_anything_runs(run, text, message):
     done = run(text, "/nowhere", "--output", "pred", "--seed", "1", "--features", "x", "--group", "a=x")
     assert done.exit_code == 2, done.output
     assert "job.yaml" in done.stderr
@@ -144,7 +144,7 @@ def test_plan_train_sweep_and_compare_take_a_file(run, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["fractions: [a]", "seeds: some", "params: {a: 2020-01-01}", "retrain: 'yes'"])
-def test_mistakes_of_a_sweep_are_named(run, text):
+def test_errors_of_a_sweep_are_named(run, text):
     done = run(text, "/nowhere", command="sweep")
     assert done.exit_code == 2
     assert "job.yaml: '" in done.stderr

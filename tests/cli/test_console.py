@@ -1,4 +1,4 @@
-"""What a command says while it runs, and how it ends when it is told to."""
+"""What a command prints while it runs, and how it ends after a signal."""
 
 import fcntl
 import json

@@ -26,7 +26,7 @@ def excir(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.Complete
 
 
 def complaint(done: subprocess.CompletedProcess[str], code: int) -> str:
-    """The one line that is said about a mistake."""
+    """The one line of an error."""
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr

@@ -38,7 +38,7 @@ def schema(kind: str) -> dict:
 
 
 def unknown(value: object, shape: dict, path: str = "") -> list[str]:
-    """Fields that the schema does not have: the API server drops them in silence."""
+    """Fields that the schema does not have: the API server drops them silently."""
     if isinstance(value, list):
         return [name for item in value for name in unknown(item, shape.get("items", {}), f"{path}[]")]
     if not isinstance(value, dict) or "properties" not in shape:
@@ -108,7 +108,7 @@ def test_a_worker_fits_in_its_container():
 
 
 @pytest.mark.parametrize("name", ["daskjob.yaml", JOB_OF_A_FILE])
-def test_a_mistake_is_not_tried_for_ever(name):
+def test_a_run_that_cannot_succeed_is_not_retried_for_ever(name):
     """A job of the operator is a pod, which has no podFailurePolicy."""
     spec = load(name)["spec"]["job"]["spec"]
     assert spec["restartPolicy"] == "Never"
@@ -143,7 +143,7 @@ def test_a_manifest_has_only_fields_that_kubernetes_has(name, model):
     walk(load(name), model, "")
 
 
-def test_the_cron_job_tries_again_what_may_pass_and_nothing_else():
+def test_the_cron_job_retries_transient_failures_only():
     spec = load("cronjob.yaml")["spec"]["jobTemplate"]["spec"]
     rule = spec["podFailurePolicy"]["rules"][0]
     assert rule["action"] == "FailJob"
@@ -207,7 +207,7 @@ def test_without_credentials_it_says_how_to_get_them(tmp_path):
     assert "kubectl get pods" in line
 
 
-def test_a_kubernetes_that_does_not_answer_is_worth_another_try(tmp_path):
+def test_a_kubernetes_that_does_not_answer_is_worth_a_retry(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""cluster/ssh.yaml against a real SSH server on loopback, which asyncssh brings along."""
+"""cluster/ssh.yaml against a real SSH server on loopback, which is part of asyncssh."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A cluster by hand with TLS: the same bytes as without one, and nothing for who has no certificate."""
+"""A cluster by hand with TLS: the same bytes as without one, and clients without a certificate are rejected."""
 
 import stat
 import subprocess
@@ -86,7 +86,7 @@ def test_certificates_may_come_from_the_settings_of_dask(lake, certificates, add
 
 
 @pytest.mark.cluster
-def test_a_client_without_a_certificate_is_refused(lake, address, tmp_path):
+def test_a_client_without_a_certificate_is_rejected(lake, address, tmp_path):
     done = job(lake, tmp_path / "out", "--scheduler", address)
     assert done.returncode == 2, done.stderr
     assert "certificate" in done.stderr
@@ -96,7 +96,7 @@ def test_a_client_without_a_certificate_is_refused(lake, address, tmp_path):
 
 
 @pytest.mark.cluster
-def test_a_client_that_does_not_encrypt_is_refused(lake, address, tmp_path):
+def test_a_client_that_does_not_encrypt_is_rejected(lake, address, tmp_path):
     done = job(lake, tmp_path / "out", "--scheduler", address.replace("tls://", "tcp://"))
     assert done.returncode == 75, done.stderr
     assert "Traceback" not in done.stderr
@@ -104,7 +104,7 @@ def test_a_client_that_does_not_encrypt_is_refused(lake, address, tmp_path):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("trusts_the_cluster", [True, False])
-def test_a_certificate_of_another_authority_is_refused(lake, certificates, address, tmp_path, trusts_the_cluster):
+def test_a_certificate_of_another_authority_is_rejected(lake, certificates, address, tmp_path, trusts_the_cluster):
     assert make_certificates(tmp_path / "other").returncode == 0
     other = pair(tmp_path / "other", "client")
     if trusts_the_cluster:  # then it is the scheduler that refuses

@@ -55,7 +55,7 @@ def test_tables_are_printed_with_the_options_of_explain(lake: Path) -> None:
     ]
     done = CliRunner().invoke(excir, ["sweep", str(lake), "--output", "pred", "--k", "1", *options, "--threads", "1"])
     assert done.exit_code == 0, done.output
-    assert "features: overlap (Jaccard index) of the first 1 of 3" in done.stdout
+    assert "features: overlap (Jaccard index) of the top 1 of 3" in done.stdout
     assert "groups: overlap" in done.stdout
     assert "20% of the rows" in done.stdout
 
