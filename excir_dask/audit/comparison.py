@@ -97,7 +97,8 @@ def all_pairs(now: Explanation, was: Explanation | None, false_alarm: float) -> 
     found = pd.concat(tables, ignore_index=True)
     found = found[(found["kind"] != "groups") | ~found["name"].isin(list(changed_members(now, was)))]
     comparisons = found.groupby("kind")["name"].transform("size").to_numpy()
-    return found.assign(reach=t_limit(found["degrees"], false_alarm, comparisons) * found["error"])[list(PAIRED)]
+    found = found.assign(reach=t_limit(found["degrees"], false_alarm, comparisons) * found["error"])
+    return found[list(PAIRED)].astype(PAIRED)  # runs without groups would leave objects
 
 
 def paired(now: pd.DataFrame, was: pd.DataFrame) -> pd.DataFrame:

@@ -11,11 +11,12 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from excir_dask import Explanation, explain
-from excir_dask.audit.check_limits import default_limits
+from excir_dask.audit.check_limits import default_limits, read_limits
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.comparison import PAIRED, Comparison, all_pairs
-from excir_dask.audit.findings import Finding
+from excir_dask.audit.findings import Checked, Finding
 from excir_dask.audit.noise import jaccard, kendall, ndcg, noise_floor
+from excir_dask.audit.score_errors import feature_errors, group_errors
 
 ALARM = 0.001
 
@@ -175,3 +176,182 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
         )
         assert finding.uncertainty == pytest.approx(floor, rel=1e-12)
         assert finding.value < floor
+
+
+def checked(run: Explanation, table: pd.DataFrame, check: str, given: object = None, k: int = 8) -> Checked:
+    limits = default_limits() if given is None else read_limits({check: given})
+    (one,) = [one for one in run_checks(Comparison(run, run, table, k), limits) if one.check == check]
+    return one
+
+
+def test_shifts_beyond_their_reach_are_found_the_largest_first(run):
+    table = pairs(
+        {"cir_was": 0.6, "cir_now": 0.66},
+        {"cir_was": 0.6, "cir_now": 0.4},
+        {"cir_was": 0.6, "cir_now": 0.7},
+        {"cir_was": 0.6, "cir_now": 0.64, "error_now": 0.001},
+        {"cir_was": 0.6, "cir_now": 0.9, "error_now": 0.2},
+    )
+    one = checked(run, table, "score_shift")
+    assert (one.output, one.kind, one.compared, one.value, one.threshold) == ("pred", "features", 5, 0.3, 0.05)
+    assert [(finding.name, finding.severity) for finding in one.findings] == [
+        ("f1", "fail"),
+        ("f2", "warn"),
+        ("f0", "warn"),
+    ]
+    finding = one.findings[0]
+    assert (finding.output, finding.kind, finding.metric) == ("pred", "features", "cir")
+    assert (finding.value, finding.threshold, finding.was, finding.now) == (pytest.approx(-0.2), 0.15, 0.6, 0.4)
+    assert finding.uncertainty == pytest.approx(np.hypot(0.01, 0.01))
+    assert finding.description == (
+        "feature 'f1' of pred shifted by more than 0.15: CIR 0.600 -> 0.400, -0.200 with standard error 0.014"
+    )
+
+
+def test_a_shift_that_only_rounding_makes_larger_is_none(run):
+    table = pairs({"cir_was": 0.5, "cir_now": 0.65 + 1e-14}, {"cir_was": 0.5, "cir_now": 0.65 + 1e-10})
+    one = checked(run, table, "score_shift")
+    assert [(finding.name, finding.severity) for finding in one.findings] == [("f1", "fail"), ("f0", "warn")]
+    exact = pairs({"cir_was": 0.5, "cir_now": 0.75}).assign(reach=0.25)
+    assert checked(run, exact, "score_shift").findings == ()
+
+
+def test_groups_have_limits_of_their_own(run):
+    table = pairs({"cir_was": 0.6, "cir_now": 0.4}, {"cir_was": 0.6, "cir_now": 0.4}, kind="groups")
+    one = checked(run, table, "score_shift", {"groups": {"f0": "off"}, "features": {"f1": "off"}})
+    assert [finding.of for finding in one.findings] == [("pred", "groups", "f1")]
+    assert one.findings[0].description.startswith("group 'f1' of pred shifted")
+    flips = checked(run, table, "sign_flip", {"groups": {"f0": "off"}})
+    assert [finding.name for finding in flips.findings] == ["f1"]
+
+
+def test_a_flip_is_as_large_as_the_smaller_distance_from_one_half(run):
+    table = pairs(
+        {"cir_was": 0.55, "cir_now": 0.3}, {"cir_was": 0.2, "cir_now": 0.54}, {"cir_was": 0.9, "cir_now": 0.7}
+    )
+    one = checked(run, table, "sign_flip")
+    assert (one.output, one.kind, one.compared, one.threshold) == ("pred", "features", 3, 0.02)
+    assert one.value == pytest.approx(0.05)
+    assert [finding.value for finding in one.findings] == [pytest.approx(0.05), pytest.approx(0.04)]
+    finding = one.findings[0]
+    assert (finding.metric, finding.severity, finding.was, finding.now) == ("cir", "fail", 0.55, 0.3)
+    assert finding.description == (
+        "feature 'f0' of pred changed sides of 0.5: CIR 0.550 -> 0.300, -0.250 with standard error 0.014"
+    )
+    assert [f.name for f in checked(run, table, "sign_flip", 0.045).findings] == ["f0"]
+
+
+def test_a_flip_without_errors_is_clear_and_to_one_half_is_none(run):
+    sure = {"error_was": 0.0, "error_now": 0.0}
+    table = pairs({"cir_was": 0.55, "cir_now": 0.45, **sure}, {"cir_was": 0.6, "cir_now": 0.5, **sure})
+    assert [finding.name for finding in checked(run, table, "sign_flip").findings] == ["f0"]
+
+
+def test_what_enters_and_leaves_the_top_is_named_with_its_size(run):
+    table = pairs(
+        {"cir_was": 0.9, "cir_now": 0.55}, {"cir_was": 0.6, "cir_now": 0.95}, {"cir_was": 0.55, "cir_now": 0.5}
+    )
+    entered, left = (checked(run, table, check, k=1) for check in ("entered_top", "left_top"))
+    for one, name, shift in ((entered, "f1", 0.35), (left, "f0", -0.35)):
+        assert (one.output, one.kind, one.compared, one.value, one.threshold) == ("pred", "features", 3, 1.0, None)
+        (finding,) = one.findings
+        assert (finding.name, finding.value, finding.threshold) == (name, pytest.approx(shift), None)
+        assert (finding.metric, finding.severity) == ("cir", "warn")
+    assert entered.findings[0].description.startswith("feature 'f1' of pred entered the top 1: CIR 0.600 -> 0.950")
+    assert left.findings[0].description.startswith("feature 'f0' of pred left the top 1: CIR 0.900 -> 0.550")
+    assert checked(run, table, "entered_top", {"features": {"f1": "fail"}}, k=1).severity == "fail"
+
+
+def test_the_top_is_at_most_half_of_the_names(run):
+    """Of three names the first alone, whatever size is asked for."""
+    table = pairs(
+        {"cir_was": 0.9, "cir_now": 0.6}, {"cir_was": 0.8, "cir_now": 0.95}, {"cir_was": 0.55, "cir_now": 0.5}
+    )
+    assert [finding.name for finding in checked(run, table, "entered_top", k=8).findings] == ["f1"]
+    assert checked(run, table, "left_top", k=2).findings == ()
+
+
+def test_ranks_of_names_that_are_gone_leave_no_gap(run):
+    """Ranks are those among the names of both runs."""
+    table = pairs(
+        {"cir_was": 0.9, "cir_now": 0.6}, {"cir_was": 0.8, "cir_now": 0.95}, {"cir_was": 0.55, "cir_now": 0.5}
+    )
+    gaps = table.assign(rank_was=table["rank_was"] * 10, rank_now=table["rank_now"] * 7 + 3)
+    assert [finding.name for finding in checked(run, gaps, "entered_top", k=1).findings] == ["f1"]
+
+
+@pytest.mark.parametrize("rank_by", ["strength", "cir"])
+def test_rising_is_by_what_ranks_follow(rank_by):
+    run = explained(frame(1, rows=60), rank_by=rank_by)
+    table = pairs({"cir_was": 0.7, "cir_now": 0.65}, {"cir_was": 0.4, "cir_now": 0.1}, {"cir_was": 0.5, "cir_now": 0.5})
+    found = [finding.name for finding in checked(run, table, "entered_top", k=1).findings]
+    assert found == (["f1"] if rank_by == "strength" else [])
+
+
+def test_an_order_that_noise_explains_is_reported_without_a_finding(run):
+    table = pairs(
+        *({"cir_was": 0.5 + d, "cir_now": 0.5 - d, "error_was": 0.3, "error_now": 0.3} for d in (0.1, 0.2, 0.3))
+    )
+    one = checked(run, table, "kendall_min", {"warn": 1.0, "fail": 1.0})
+    assert (one.compared, one.value, one.threshold, one.findings) == (1, pytest.approx(1.0), 1.0, ())
+    rows = [{"cir_was": 0.5 + d, "cir_now": 0.8 - d, "error_was": 0.2, "error_now": 0.2} for d in (0.0, 0.1, 0.2, 0.3)]
+    one = checked(run, pairs(*rows), "kendall_min")
+    assert one.value == pytest.approx(-1.0)
+    assert (one.threshold, one.findings) == (0.2, ())
+
+
+def test_an_order_turned_round_is_found_with_its_floor(run):
+    steps = np.linspace(0.0, 0.4, 9)
+    rows = [{"cir_was": 0.55 + d, "cir_now": 0.95 - d, "error_was": 0.001, "error_now": 0.001} for d in steps]
+    one = checked(run, pairs(*rows), "kendall_min")
+    assert (one.output, one.kind, one.compared, one.value, one.threshold) == ("pred", "features", 1, -1.0, 0.2)
+    (finding,) = one.findings
+    assert (finding.of, finding.metric, finding.severity) == (("pred", "features", "*"), "kendall", "fail")
+    assert (finding.value, finding.threshold, finding.was, finding.now) == (-1.0, 0.2, 1.0, -1.0)
+    assert -1.0 < finding.uncertainty < 1.0
+    assert finding.description == (
+        "Kendall's tau of the features of pred is -1.000, below 0.2; "
+        f"noise alone would leave it at {finding.uncertainty:.3f} or more"
+    )
+    titles = {
+        check: checked(run, pairs(*rows), check, k=3).findings[0].description for check in ("ndcg_min", "jaccard_min")
+    }
+    assert titles["ndcg_min"].startswith("nDCG of the features of pred is")
+    assert titles["jaccard_min"].startswith("Jaccard index of the top of the features of pred is")
+
+
+def test_a_single_name_has_no_order(run):
+    table = pairs({"cir_was": 0.9, "cir_now": 0.1})
+    found = run_checks(Comparison(run, run, table), default_limits())
+    assert not [one for one in found if one.check in ("ndcg_min", "jaccard_min", "kendall_min")]
+
+
+def test_pairs_are_the_names_of_both_runs_with_the_errors_of_each():
+    was, now = explained(frame(1, rows=80)), explained(frame(2, rows=60).drop(columns="noise"))
+    table = all_pairs(now, was, ALARM)
+    assert table.dtypes.astype(str).to_dict() == PAIRED
+    assert table["name"].tolist() == [name for name in was.features["feature"] if name != "noise"]
+    assert set(table["kind"]) == {"features"}
+    before, after = (run.features.set_index("feature") for run in (was, now))
+    for column in ("cir", "strength", "rank", "n", "missing"):
+        assert table[f"{column}_was"].tolist() == [before[column][name] for name in table["name"]]
+        assert table[f"{column}_now"].tolist() == [after[column][name] for name in table["name"]]
+    for run, row_groups in ((was, "was"), (now, "now")):
+        errors, degrees = feature_errors(run.features, run.facts.rows.row_groups)
+        known = dict(zip(run.features["feature"], zip(errors, degrees, strict=True), strict=True))
+        assert table[f"error_{row_groups}"].tolist() == [known[name][0] for name in table["name"]]
+        assert table[f"degrees_{row_groups}"].tolist() == [known[name][1] for name in table["name"]]
+    np.testing.assert_allclose(table["shift"].astype(float), table["cir_now"] - table["cir_was"])
+
+
+def test_groups_are_paired_with_their_own_errors_and_no_rows():
+    groups = {"engine": ["rpm", "torque"], "cooling": ["oil", "water"]}
+    run = explained(frame(1, rows=80), groups=groups)
+    table = all_pairs(run, run, ALARM)
+    inside = table[table["kind"] == "groups"]
+    assert inside["name"].tolist() == run.groups["group"].tolist()
+    assert (inside[["n_was", "n_now", "missing_was", "missing_now"]] == 0).all(axis=None)
+    errors, degrees = group_errors(run.features, run.groups, run.facts.rows.row_groups)
+    np.testing.assert_allclose(inside["error_was"].astype(float), errors)
+    np.testing.assert_allclose(inside["degrees_now"].astype(float), degrees)
+    assert inside["rank_was"].tolist() == run.groups["rank"].tolist()
