@@ -302,7 +302,7 @@ def test_an_order_that_noise_explains_is_reported_without_a_finding(run):
 
 def test_an_order_turned_round_is_found_with_its_floor(run):
     steps = np.linspace(0.0, 0.4, 9)
-    rows = [{"cir_was": 0.55 + d, "cir_now": 0.95 - d, "error_was": 0.001, "error_now": 0.001} for d in steps]
+    rows = [{"cir_was": 0.55 + d, "cir_now": 0.9 - d / 2, "error_was": 0.001, "error_now": 0.001} for d in steps]
     one = checked(run, pairs(*rows), "kendall_min")
     assert (one.output, one.kind, one.compared, one.value, one.threshold) == ("pred", "features", 1, -1.0, 0.2)
     (finding,) = one.findings
