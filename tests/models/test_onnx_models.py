@@ -127,7 +127,7 @@ def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
 
 
 def graph_of(
-    path, shape, kind=TensorProto.FLOAT, output=("y", TensorProto.FLOAT, [None, 3]), op="Identity", **attributes
+    path, shape, kind=TensorProto.FLOAT, output=("y", TensorProto.FLOAT, (None, 3)), op="Identity", **attributes
 ):
     nodes = [helper.make_node(op, ["x"], [output[0]], **attributes)]
     inputs = [helper.make_tensor_value_info("x", kind, shape)]
