@@ -40,7 +40,7 @@ class Check:
 # fmt: off
 _CHECKS = (
     # a constant column comes first, because it is the reason for much else
-    Check("became_constant", "names that vary in the baseline and no longer do (fails for an output or the top k)",
+    Check("became_constant", "names that vary in the baseline and no longer do",
           Limits(warn=0.0, fail=1.0), data_checks.constant, event=True, about_data=True),
     Check("rows_min", "rows of the window", OFF, data_checks.rows, least=True, named=False, most=INFINITE,
           about_data=True, needs_baseline=False),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from excir_dask.common.wording import percent
+
 
 def order(title: str, kind: str, output: str, value: float, threshold: float | None, floor: float) -> str:
     return (
@@ -46,7 +48,8 @@ def moved_top(what: str, moved: str, verb: str, k: int) -> str:
 
 def risen(kind: str, name: str, was: float, now: float, threshold: float | None, error: float) -> str:
     what = "rows without an output" if kind == "outputs" else f"missing values of '{name}'"
-    return f"{what}: {was:.2%} -> {now:.2%}, a rise of more than {threshold:g} (standard error {error:.4f})"
+    most = percent(threshold or 0.0)
+    return f"{what}: {was:.2%} -> {now:.2%}, a rise of more than {most} (standard error {error:.2%})"
 
 
 def few_rows(rows: float, threshold: float | None) -> str:

@@ -236,7 +236,7 @@ def test_a_rise_of_missing_values_is_found_beyond_threshold_and_error(was):
     assert (finding.value, finding.threshold) == (pytest.approx(0.15), 0.1)
     assert (finding.was, finding.now) == (0.1, 0.25)
     assert finding.uncertainty == pytest.approx(np.sqrt(0.175 * 0.825 * 2 / 1000))
-    assert finding.description.startswith("missing values of 'oil': 10.00% -> 25.00%, a rise of more than 0.1")
+    assert finding.description.startswith("missing values of 'oil': 10.00% -> 25.00%, a rise of more than 10%")
     assert missing(base, now)["features"].findings == ()
     assert missing(base, now)["features"].value == 0.0
     own = missing(now, base, {"features": {"oil": 0.2}})["features"]

@@ -139,7 +139,7 @@ def _level(name: str, value: float | None) -> str:
     if value is None:
         return "–"
     if CHECKS[name].event:
-        return "if any"
+        return "if any" if value < 1 else "an output, or in the top k"
     return f"{'<' if CHECKS[name].least else '>'} {figure(value)}"
 
 

@@ -168,7 +168,7 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
         found.append(("SHA-256 of the model", model.sha256))
         found.append(("Columns of the model", f"{len(model.columns):,}"))
     found += [
-        ("Run", f"{made.seconds:,.3g} s, {count(made.slices, 'slice')}{amount}"),
+        ("Duration", f"{made.seconds:,.3g} s, {count(made.slices, 'slice')}{amount}"),
         ("Centring", settings.centering),
         ("Ranked by", settings.rank_by),
         ("Outputs", _outputs({name: settings.outputs[name] for name in explanation.outputs["output"]})),

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 LIMITS = (
     (
-        "A sweep speaks of this lake and this model.",
+        "A sweep holds for this lake and this model.",
         "Another lake needs another sweep; a share that is enough here may be too small there.",
     ),
     (
         "Few seeds can be lucky.",
-        "The choice holds for every seed and output that was tried, which says nothing of others. More seeds say more.",
+        "The choice holds for every seed and output that was tried, not for others. More seeds tell more.",
     ),
     (
-        "Features of nearly one score trade places.",
-        "The Jaccard index of the first places counts that as a difference, though no score changed much.",
+        "Features with almost the same score trade places.",
+        "The Jaccard index counts that as a difference, though no score changed much.",
     ),
     (
-        "Seconds are of this machine,",
-        "measured once a run; samples of rows are read whole, samples of row groups are not.",
+        "Times are those of this machine,",
+        "measured once per run. A sample of rows reads all files, a sample of row groups does not.",
     ),
 )
 
@@ -49,7 +49,7 @@ def page(sweep: Sweep) -> Report:
     full = of_kind(sweep.summary).iloc[-1]
     cards = [
         ("none" if sweep.chosen is None else percent(sweep.chosen), "share of the rows chosen", _target(sweep)),
-        (f"{sweep.settings['rows']:,}", "rows in all", f"{full['seconds']:.3g} s to explain"),
+        (f"{sweep.settings['rows']:,}", "rows used", f"{full['seconds']:.3g} s to explain"),
         (
             f"{len(sweep.settings['seeds'])}",
             "seeds per fraction",
@@ -84,11 +84,11 @@ def _charts(sweep: Sweep) -> list[Section]:
     worst = "; every seed counts by its worst output" if sweep.runs["output"].nunique() > 1 else ""
     return [
         Section(
-            "front", "What agreement costs", [Legend([*signs, *chosen, *knee]), front(sweep)],
+            "front", "Agreement against runtime", [Legend([*signs, *chosen, *knee]), front(sweep)],
             "A point per fraction: mean over seeds; the bar reaches down to the worst seed.",
         ),
         Section(
-            "growth", "How agreement grows with the rows",
+            "growth", "Agreement against the share of rows",
             [Legend([("with", "mean, and band from the worst to the best seed"), *chosen]), growth(sweep)],
             f"{seeds} seeds per fraction{worst}.",
         ),
@@ -144,6 +144,6 @@ def _end(sweep: Sweep) -> list[Section]:
         ("Versions", ", ".join(f"{name} {number}" for name, number in sorted(settings["versions"].items()))),
     ]
     return [
-        Section("limits", "What a sweep says, and what it does not", [Points(LIMITS)]),
+        Section("limits", "What a sweep means, and what it does not", [Points(LIMITS)]),
         Section("provenance", "Provenance", [Facts(facts)]),
     ]

@@ -78,7 +78,7 @@ def runtime(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> Ax
             linewidths=1.1, zorder=3, label="knee",
         )  # fmt: skip
     _levels(ax, sweep, table, metric)
-    _dress(ax, "What agreement costs", "a point per fraction: mean over seeds; the bar reaches to the worst seed")
+    _dress(ax, "Agreement against runtime", "a point per fraction: mean over seeds; the bar reaches to the worst seed")
     ax.margins(x=0.08, y=0.2)
     ax.set_xlim(left=0.0)
     ax.set_xlabel("seconds (median)", fontsize=9, color=MUTED)
@@ -106,7 +106,7 @@ def agreement(sweep: Sweep, metric: str = "jaccard", ax: Axes | None = None) -> 
     _levels(ax, sweep, table, metric)
     outputs = sweep.runs["output"].nunique()
     worst = f", each by its worst of {outputs} outputs" if outputs > 1 else ""
-    _dress(ax, "How agreement grows", f"{len(sweep.settings['seeds'])} seeds per fraction{worst}")
+    _dress(ax, "Agreement against the share of rows", f"{len(sweep.settings['seeds'])} seeds per fraction{worst}")
     least = table["fraction"].min()
     ax.set_xlim(0.0, 1.03)
     if least < 0.1:  # on a linear scale the labels of small fractions would overlap

@@ -107,8 +107,8 @@ def _row_groups(explanation: Explanation) -> list[str]:
         )
     elif times > RISKY:
         found.append(
-            f"rows of a row group are alike: {count(len(by_groups), 'score')} have standard errors from the spread "
-            f"between row groups, {times:.1f} times those of independent rows"
+            f"rows of a row group are alike: for {count(len(by_groups), 'score')} the standard error comes from the "
+            f"spread between row groups, {times:.1f} times that of independent rows"
         )
     return found
 
