@@ -196,6 +196,9 @@ def _checkpoint(inputs: Inputs, options: ExplainOptions) -> Checkpoint | None:
         return None
     if inputs.snapshot is None:
         raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
+    model = inputs.outputs.model
+    if model is not None and model.sha256 is None:
+        raise UsageError(f"{model.source} cannot be pickled, so no later run can recognise it; leave checkpoint out")
     place = os.fspath(options.checkpoint)
     filesystem, root = filesystem_of(place, options.storage_options if is_url(place) else None)
     checkpoint = open_checkpoint(filesystem, root, identity(inputs, options))

@@ -48,4 +48,4 @@ def _lake(explanation: Explanation) -> str:
 
 def _model(model: ModelSource | None) -> str | None:
     """A model as one string; None if the outputs are columns of the lake."""
-    return None if model is None else f"{model.kind} {model.predict_type} {model.sha256[:_DIGITS]}"
+    return None if model is None else f"{model.kind} {model.predict_type} {(model.sha256 or 'unknown')[:_DIGITS]}"

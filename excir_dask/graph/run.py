@@ -26,6 +26,9 @@ STALL_SECONDS = 900.0
 class Runner(Protocol):
     """Computes some keys of a graph and shows its progress."""
 
+    in_process: bool
+    """tasks run in this process and see its objects; else they get copies"""
+
     def run(self, graph: Graph, keys: Sequence[Key], work: Work, label: str, retain: Sequence[Key] = ()) -> list[Any]:
         """Values of ``keys``; ``work`` says how much each task adds to the progress called ``label``.
 
@@ -38,6 +41,8 @@ class Runner(Protocol):
 
 class LocalRunner:
     """dask's own threads, or whichever local scheduler dask's configuration names (unless it must be threads)."""
+
+    in_process = True
 
     def __init__(self, progress: bool | None = None, threads: bool = False, retained_bytes: int = RETAINED_BYTES):
         self.progress = progress
@@ -69,6 +74,8 @@ class LocalRunner:
 
 class ClusterRunner:
     """A dask cluster. Slices are not pinned to workers: slices of a lost worker go to the others."""
+
+    in_process = False
 
     def __init__(self, client: Client, progress: bool | None = None, stall_seconds: float = STALL_SECONDS):
         self.client = client

@@ -17,11 +17,15 @@ def from_object(function: Any, request: LoadRequest) -> Model:
     columns = request.columns
     if known is not None or columns is not None:
         columns = resolve_columns(None if known is None else tuple(str(name) for name in known), None, request)
-    payload = dump_object(function, request.source)
+    payload, unsendable = b"", ""
+    try:
+        payload = dump_object(function, request.source)
+    except ModelError as error:  # threads of this process can call it all the same
+        unsendable = str(error)
     return Model(
         kind="callable",
         payload=payload,
-        sha256=request.sha256 or digest(payload),
+        sha256=request.sha256 or (None if unsendable else digest(payload)),
         columns=columns,
         categories=(),
         names=None,
@@ -29,12 +33,14 @@ def from_object(function: Any, request: LoadRequest) -> Model:
         input_type="frame",
         details=(("function", request.source),),
         source=request.source,
+        function=function,
+        unsendable=unsendable,
     )
 
 
 def predictor(model: Model) -> Predictor:
-    """Open the payload: a function that scores a block."""
-    function = load_object(model.payload, model.source)
+    """The function itself where it is, or else the copy in the payload."""
+    function = load_object(model.payload, model.source) if model.function is None else model.function
 
     def score(frame: Any) -> NamedOutputs:
         try:

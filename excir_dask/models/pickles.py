@@ -51,7 +51,7 @@ def dump_object(model: Any, source: str) -> bytes:
     except Exception as error:
         raise ModelError(
             f"{source} cannot be pickled, so it cannot be sent to workers: {type(error).__name__}: {error}; "
-            "create locks, sessions and open files inside the function"
+            "create locks, sessions and open files inside the function, or run on the threads of this machine"
         ) from error
 
 

@@ -28,14 +28,17 @@ _open: OrderedDict[tuple[Any, ...], Predictor] = OrderedDict()
 
 @dataclass(frozen=True)
 class Model:
-    """A model that scores blocks of rows: plain values and bytes, so it pickles and fits into one task."""
+    """A model that scores blocks of rows: plain values and bytes, so it pickles and fits into one task.
+
+    A function also stays in this process as it is: threads call it itself, only other processes get a copy.
+    """
 
     kind: str
     """key of KINDS"""
     payload: bytes = field(repr=False)
-    """what workers open: UBJ, LightGBM's text, ONNX, or a cloudpickle"""
-    sha256: str
-    """of the user's file, with the weight files of an ONNX model; of the payload for an object"""
+    """what workers open: UBJ, LightGBM's text, ONNX, or a cloudpickle; empty if ``unsendable``"""
+    sha256: str | None
+    """of the user's file, with the weight files of an ONNX model; of the payload for an object; None without one"""
     columns: tuple[str, ...] | None
     """its inputs, in order; None if it takes whatever is explained"""
     categories: tuple[tuple[str, tuple[Any, ...] | None], ...]
@@ -52,6 +55,19 @@ class Model:
     """what messages call it: the path of the file, or the class of the object"""
     options: tuple[tuple[str, Any], ...] = ()
     """for its kind alone; hashable, and equal to itself after pickling (no NaN)"""
+    function: Any = field(default=None, repr=False, compare=False)
+    """the user's own function, in the process that loaded it; None elsewhere"""
+    unsendable: str = ""
+    """why it cannot be sent to other processes"""
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.check_sendable()
+        return {**self.__dict__, "function": None}
+
+    def check_sendable(self) -> None:
+        """Refuse a model that only this process can call."""
+        if self.unsendable:
+            raise ModelError(self.unsendable)
 
     def score(self, data: Any) -> NamedOutputs:
         """Names of the outputs, and their values as a C-ordered array of shape (outputs, rows).
@@ -86,6 +102,9 @@ def digest(content: bytes) -> str:
 
 def open_predictor(model: Model) -> Predictor:
     """The predictor of a model, opened once per process."""
+    if model.function is not None:  # not by its digest: another function with the same pickle is another one
+        predictor: Predictor = KINDS[model.kind].load().predictor(model)
+        return predictor
     key = (
         model.kind, model.sha256, model.predict_type, model.columns, model.options,
         model.names, model.input_type, model.categories,

@@ -57,6 +57,8 @@ def run(
     """
     began = time.perf_counter()
     selection, sample = inputs.plan.selection, inputs.sample
+    if inputs.outputs.model is not None and not runner.in_process:
+        inputs.outputs.model.check_sendable()
     group_rows = None if inputs.groups.correlated is None else options.group_rows
     measured = measure(
         inputs.plan,

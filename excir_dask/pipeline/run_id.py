@@ -58,8 +58,9 @@ def saved_id(file: Path, place: Sequence[str]) -> str | None:
 
 
 def run_id(inputs: Inputs, options: ExplainOptions) -> str | None:
-    """The same for the same options and files; None for a DataFrame, which has no fingerprint."""
-    if inputs.snapshot is None:
+    """The same for the same options and files; None if nobody can say that of a DataFrame, or of a function."""
+    model = inputs.outputs.model
+    if inputs.snapshot is None or (model is not None and model.sha256 is None):
         return None
     return make_id(
         {

@@ -136,7 +136,8 @@ class ModelSource(Record):
     """The model that made the outputs; ``extra`` has what its kind tells, such as the number of trees."""
 
     kind: str
-    sha256: str
+    sha256: str | None
+    """None for a function that cannot be pickled"""
     predict_type: str
     columns: tuple[str, ...]
     """columns that it was given, in its order"""

@@ -165,7 +165,7 @@ def provenance(explanation: Explanation) -> list[tuple[str, str]]:
         found.append(("Fingerprint of the lake", made.lake.fingerprint))
     if model is not None:
         found.append(("Model", f"{model.kind}, {model.predict_type}"))
-        found.append(("SHA-256 of the model", model.sha256))
+        found.append(("SHA-256 of the model", model.sha256 or "unknown"))
         found.append(("Columns of the model", f"{len(model.columns):,}"))
     found += [
         ("Duration", f"{made.seconds:,.3g} s, {count(made.slices, 'slice')}{amount}"),
