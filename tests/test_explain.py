@@ -266,7 +266,7 @@ def test_values_too_large_to_square_are_an_error_that_says_what_to_do(synchronou
         ({"output": "target", "groups": {"g": []}}, UsageError, "no members"),
         ({"output": "target", "groups": {"g": "petal"}}, UsageError, "is a string"),
         ({"output": "target", "weights": "target"}, UsageError, "twice"),
-        ({"output": "target", "features": ["target"]}, UsageError, "also an output"),
+        ({"output": "target", "features": ["target"]}, UsageError, "both a feature and an output"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, error, message, synchronous):

@@ -1,19 +1,19 @@
 """Cut a lake into slices of rows and columns, each under a byte budget, from footers alone.
 
-Rows come in spans: row groups, and small files, packed together. Columns come in blocks of about ``BLOCK_COLUMNS``. A
-slice is one span of one block. A row group that exceeds the budget is cut into slices of fewer columns, and if a single
-column exceeds it, the slice is streamed in batches of rows.
+Rows come in spans: row groups, and small files, packed together. Columns come in blocks. A slice is one span of one
+block. A row group that exceeds the budget is cut into slices of fewer columns, and if a single column exceeds it, the
+slice is streamed in batches of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import pyarrow.types as pt
 
 from excir_dask.errors import UsageError
+from excir_dask.lake.column_blocks import column_blocks, even_ranges, vector_ranges
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
@@ -23,9 +23,6 @@ DEFAULT_BUDGET = 128 * 2**20
 """decoded bytes per slice"""
 
 MIN_BUDGET = 2**20
-
-BLOCK_COLUMNS = 256
-"""columns per block: the merged digests of a block stay below 4 MB"""
 
 SPAN_FILES = 64
 """files per span: each is open while its slice is read"""
@@ -146,7 +143,7 @@ def make_plan(
         Row groups outside it are not planned.
     """
     _check_budget(budget)
-    blocks = column_blocks(len(selection.features))
+    blocks = column_blocks(len(selection.features), vector_ranges(selection))
     # a model takes all its columns at once, and a vector is decoded as a whole
     width = max(*(stop - start for start, stop in blocks), len(selection.model_columns), selection.widest)
     fixed = fixed_columns(selection)
@@ -184,15 +181,6 @@ def row_spans(
     row = value_bytes * (len(selection.features) + len(selection.outputs) + 1)
     size = _slice_size(budget, row * snapshot.rows)
     return list(_spans(snapshot, selection, max(size // row, 1), Sample().row_groups(snapshot.files)))
-
-
-def column_blocks(features: int) -> list[tuple[int, int]]:
-    """Ranges of columns of about equal width, at most ``BLOCK_COLUMNS`` each.
-
-    >>> column_blocks(600)
-    [(0, 200), (200, 400), (400, 600)]
-    """
-    return _even_ranges(0, features, BLOCK_COLUMNS)
 
 
 def fixed_columns(selection: Selection) -> int:
@@ -270,15 +258,8 @@ def _slices(
         else:
             width = min(_STREAM_COLUMNS, stop - start)
             batch_rows = max(budget // (_VALUE_BYTES * (width + fixed)), 1)
-    for first, last in _even_ranges(start, stop, width):
+    for first, last in even_ranges(start, stop, width):
         yield Slice(rows, first, last, first == 0, tuple(fragments), batch_rows=batch_rows)
-
-
-def _even_ranges(start: int, stop: int, max_width: int) -> list[tuple[int, int]]:
-    """Ranges of about equal width that cover ``start`` to ``stop``."""
-    count = max(-(-(stop - start) // max_width), 1)
-    edges = [start + (stop - start) * i // count for i in range(count + 1)]
-    return list(pairwise(edges))
 
 
 def _constant(value: int | float | str | None, text: bool) -> float | str | None:

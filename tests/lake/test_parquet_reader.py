@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from lakes import only_slice, prepared, write
+from lakes import only_slice, prepared, read_all, write
+
+from excir_dask.lake.open_files import OpenFiles
 
 
 class CountingReader:
@@ -53,3 +56,16 @@ def test_bytes_read_are_those_of_every_leaf_of_the_columns(tmp_path):
         reader.read(["b"])
     wanted = ("nested.x", "nested.y", "b")
     assert layout.open_files.bytes_read == sum(c.total_compressed_size for c in chunks if c.path_in_schema in wanted)
+
+
+def test_a_vector_is_read_once_per_scan_although_it_has_more_elements_than_a_block(tmp_path):
+    matrix = np.random.default_rng(0).standard_normal((40, 600))
+    vectors = pa.FixedSizeListArray.from_arrays(matrix.ravel(), 600)
+    path = write(tmp_path / "0.parquet", pa.table({"v": vectors, "pred": matrix[:, 0]}), row_group_size=20)
+    plan, layout = prepared(tmp_path)
+    layout = replace(layout, open_files=OpenFiles(plan.selection.vectors))
+    columns = [column for part in plan.slices() for column in read_all(part, layout)[0].iloc[:, :-1]]
+    assert columns == [f"v[{i}]" for i in range(600)]
+    footer = pq.read_metadata(path)
+    size = sum(footer.row_group(g).column(i).total_compressed_size for g in range(2) for i in range(2))
+    assert layout.open_files.bytes_read == size

@@ -17,14 +17,13 @@ from pyarrow import fs
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
+from excir_dask.lake.column_blocks import BLOCK_COLUMNS, MAX_VECTOR_COLUMNS, column_blocks, vector_ranges
 from excir_dask.lake.locate import Location
 from excir_dask.lake.plan import (
-    BLOCK_COLUMNS,
     SPAN_FILES,
     Plan,
     Slice,
     append_spans,
-    column_blocks,
     fixed_columns,
     make_plan,
     row_spans,
@@ -241,6 +240,29 @@ def test_column_blocks_are_neighbours_of_about_equal_width(features):
     assert max(widths) - min(widths) <= 1
 
 
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3000)), min_size=1, max_size=6), st.integers(0, 400))
+def test_column_blocks_do_not_cut_vectors_of_up_to_1024_elements(layout, rest):
+    vectors, features = [], 0
+    for plain, elements in layout:
+        vectors.append((features + plain, features + plain + elements))
+        features += plain + elements
+    features += rest
+    blocks = column_blocks(features, vectors)
+    assert [start for start, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
+    assert blocks[-1][1] == features
+    assert max(stop - start for start, stop in blocks) <= BLOCK_COLUMNS + MAX_VECTOR_COLUMNS
+    for start, stop in vectors:
+        decoded = sum(first < stop and start < last for first, last in blocks)
+        assert decoded <= -(-(stop - start) // MAX_VECTOR_COLUMNS), "each of those blocks decodes the whole vector"
+
+
+def test_vector_ranges_are_runs_of_elements_of_one_vector():
+    chosen = replace(
+        selection(7), vectors={"x1": ("u", 0), "x2": ("u", 1), "x3": ("v", 0), "x5": ("v", 2), "x6": ("v", 3)}
+    )
+    assert vector_ranges(chosen) == [(1, 3), (3, 4), (5, 7)]
+
+
 def test_empty_files_and_empty_row_groups_are_in_no_slice():
     plan = make_plan(footers([[], [0, 5, 0], [0], [7]]), selection(2), MIB)
     (part,) = plan.slices()
@@ -284,7 +306,7 @@ def test_a_lake_with_empty_files_scores_like_one_without(lake):
 
 def test_a_lake_of_empty_files_alone_is_an_error(tmp_path):
     write(tmp_path / "0.parquet", numbers(0))
-    with pytest.raises(LakeError, match="has 1 files but no rows"):
+    with pytest.raises(LakeError, match="has 1 file but no rows"):
         explain(tmp_path, output="pred")
 
 

@@ -112,7 +112,7 @@ def test_vectors_of_other_lengths_in_some_files_are_a_conflict(tmp_path):
 def test_an_element_and_a_column_of_the_same_name_are_told_apart(tmp_path):
     cells = pa.array([[0.5] * 2] * 9, pa.list_(pa.float64(), 2))
     pq.write_table(pa.table({"v": cells, "v[1]": np.arange(9.0), "pred": np.arange(9.0)}), tmp_path / "0.parquet")
-    with pytest.raises(SchemaError, match=r"a column 'v\[1\]' and also a vector 'v'"):
+    with pytest.raises(SchemaError, match=r"both a column 'v\[1\]' and a vector 'v'"):
         explain(tmp_path, output="pred")
 
 
