@@ -1,4 +1,4 @@
-"""The demo as a user runs it: the planted truth is found, printed commands work, and nobody's files are touched."""
+"""The demo as a user runs it: it finds the planted truth, its commands work, and it touches no other files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(
     assert "done in" in done.stderr
 
 
-def test_printed_commands_work_as_they_stand(finished: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_printed_commands_work_as_they_are(finished: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     lines = finished[1].stdout.splitlines()
     commands = [shlex.split(line) for line in lines[lines.index("Try next:") + 1 :]]
     assert [words[:2] for words in commands] == [["excir", "plan"], ["excir", "explain"], ["excir", "explain"]]
@@ -119,9 +119,7 @@ def test_rerun_replaces_lake_and_explanation_and_keeps_other_files(
 
 
 @pytest.mark.parametrize("name", ["lake/notes.txt", "lake/year=2024/part-000.parquet", "explanation/notes.txt"])
-def test_rerun_refuses_to_delete_what_the_demo_did_not_write(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_rerun_refuses_to_delete_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     run(str(tmp_path), 2000)
     mine = tmp_path / name
     mine.parent.mkdir(exist_ok=True)
@@ -137,7 +135,7 @@ def test_same_rows_give_the_same_lake(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in sorted(first.iterdir())] == [f.read_bytes() for f in sorted(second.iterdir())]
 
 
-def test_foreign_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_foreign_folder_is_refused_and_not_touched(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "precious.parquet").write_bytes(b"mine")
     done = command("demo", "--rows", "1000", "--folder", str(tmp_path))

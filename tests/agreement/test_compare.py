@@ -1,4 +1,4 @@
-"""Two explanations compared: the table, what is said of it, and that nothing is left out without a word."""
+"""Two explanations compared: measures, their meaning in words, and a note on everything left out."""
 
 import json
 
@@ -60,7 +60,7 @@ def light():
     return run(frame(), fraction=0.3, seed=4)
 
 
-def test_the_table_has_a_row_for_each_output_and_kind(full, light):
+def test_the_table_has_a_row_per_output_and_kind(full, light):
     found = compare(full, light)
     assert found.table.columns.tolist() == COLUMNS
     assert list(zip(found.table["output"], found.table["kind"], strict=True)) == [
@@ -123,7 +123,7 @@ def test_few_features_and_constants_give_numbers(seed, d, constant):
     assert str(one)
 
 
-def test_what_only_one_has_is_said_and_the_rest_is_compared_at_its_places(full):
+def test_names_of_only_one_side_are_noted_and_the_rest_is_compared_by_ranks_among_themselves(full):
     part = run(frame(), "y", features=["!z", "!f19", "!f00"], groups={"g1": NAMES[2:4], "g2": ["f04"], "new": ["f05"]})
     found = compare(full, part)
     assert found.only_in_a["outputs"] == ["z"]
@@ -153,7 +153,7 @@ def test_explanations_with_nothing_in_common_are_an_error(full):
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, "8"])
-def test_a_top_of_no_size_is_an_error(full, k):
+def test_a_top_without_size_is_an_error(full, k):
     with pytest.raises(UsageError, match="at least 1"):
         compare(full, full, k=k)
 
@@ -165,7 +165,7 @@ def test_other_things_than_explanations_are_an_error(full, tmp_path):
         compare(full, tmp_path)
 
 
-def test_settings_that_differ_are_said(full, light):
+def test_settings_that_differ_are_listed(full, light):
     found = compare(full, light)
     assert found.settings == {"fraction": (1.0, 0.3), "rows": (600, light.facts.rows.used), "seed": (0, 4)}
     other = run(frame(), {"y": "z"}, centering="median", rank_by="cir", weights=None)
@@ -181,7 +181,7 @@ def test_settings_that_differ_are_said(full, light):
         assert f"note: {name} differs: " in text
 
 
-def test_models_and_lakes_that_differ_are_said(tmp_path):
+def test_models_and_lakes_that_differ_are_listed(tmp_path):
     def model(rows: pd.DataFrame) -> np.ndarray:
         return rows["f01"].to_numpy()
 
@@ -259,7 +259,7 @@ def test_saved_explanations_compare_as_the_ones_in_memory(full, light, tmp_path)
     assert str(one).split("\n", 1)[1] == str(other).split("\n", 1)[1]
 
 
-def test_explanations_without_groups_have_no_row_for_them(full, tmp_path):
+def test_explanations_without_groups_have_no_rows_for_groups(full, tmp_path):
     bare = run(frame(), groups=None)
     assert compare(bare, full).table["kind"].tolist() == ["features", "features"]
     folder = bare.save(tmp_path / "bare")
@@ -295,7 +295,7 @@ def test_the_command_prints_the_agreement(full, light, tmp_path):
         (["a", "a", "--top", "0"], 2, "--top"),
     ],
 )
-def test_mistakes_are_one_clear_line_and_an_exit_code(full, tmp_path, arguments, code, message):
+def test_errors_are_one_clear_line_and_an_exit_code(full, tmp_path, arguments, code, message):
     full.save(tmp_path / "a")
     run(frame().rename(columns={"y": "w"}), "w").save(tmp_path / "other")
     done = excir("compare", *arguments, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Checks find what changed, and nothing where only noise did."""
+"""Checks find changes, and nothing where there is only noise."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_an_order_of_noise_is_no_order():
         assert not [key for key in found(now, runs[0]) if key[0].endswith("_min")]
 
 
-def test_missing_values_rows_and_columns_are_guarded(was):
+def test_missing_values_rows_and_columns_are_checked(was):
     table = frame(2, rows=120)
     table.loc[:30, "oil"] = np.nan
     table.loc[:30, "pred"] = np.nan
@@ -107,24 +107,24 @@ def test_missing_values_rows_and_columns_are_guarded(was):
     assert found(explained(table), was)["missing_rate", "features", "oil"].severity == "fail"
 
 
-def test_other_settings_are_told(was):
+def test_settings_that_differ_are_found(was):
     assert ("settings", "settings", "centering") in found(explained(frame(1), centering="mean"), was)
 
 
-def test_a_group_with_other_members_is_told_and_not_compared(was):
+def test_a_group_with_other_members_is_found_and_not_compared(was):
     now = was.regroup({**GROUPS, "cooling": ["oil", "speed"]})
     assert found(now, was)["settings", "settings", "group cooling"].severity == "warn"
     assert "cooling" not in set(all_pairs(now, was, 0.001).query("kind == 'groups'")["name"])
     assert "cooling" in set(all_pairs(was, was, 0.001).query("kind == 'groups'")["name"])
 
 
-def test_another_column_under_the_name_of_an_output_is_told():
+def test_an_output_of_the_same_name_from_another_column_is_found():
     table = frame(1).assign(other=frame(1)["pred"])
     one, other = (explained(table, output={"score": column}, features=NAMES) for column in ("pred", "other"))
     assert set(found(other, one)) == {("settings", "settings", "output score")}
 
 
-def test_without_a_baseline_only_guards_are_checked(was):
+def test_without_a_baseline_only_checks_run_that_need_none(was):
     limits = read_limits({"rows_min": {"fail": 10_000}})
     checked = run_checks(Comparison(was, None, all_pairs(was, None, 0.001)), limits)
     assert [(one.check, one.severity) for one in checked] == [("rows_min", "fail")]
@@ -165,7 +165,7 @@ def test_a_centre_that_jumps_is_no_drift():
         assert not [key for key in found(now, runs[0]) if key[2] == "switch"]
 
 
-def test_a_feature_that_goes_dead_is_found(was):
+def test_a_feature_that_becomes_constant_is_found(was):
     findings = found(explained(frame(2).assign(speed=1.0, humidity=0.0)), was)
     assert findings["score_shift", "features", "speed"].severity == "fail"
     assert findings["became_constant", "features", "speed"].severity == "fail"  # it was one of the top
@@ -175,12 +175,12 @@ def test_a_feature_that_goes_dead_is_found(was):
     assert limited["became_constant", "features", "speed"].severity == "warn"
 
 
-def test_an_output_that_goes_dead_is_the_first_reason(was):
+def test_an_output_that_becomes_constant_is_named_first(was):
     first = next(iter(found(explained(frame(2).assign(pred=1.0)), was).values()))
     assert (first.check, first.kind, first.name, first.severity) == ("became_constant", "outputs", "pred", "fail")
 
 
-def test_a_rare_event_that_does_not_happen_is_no_dead_feature():
+def test_a_rare_event_that_does_not_happen_is_not_a_constant_feature():
     table = frame(1)
     once = explained(table.assign(alarm=(np.arange(1500) < 3) * 1.0, pred=table["pred"] + 5 * (np.arange(1500) < 3)))
     assert not [key for key in found(explained(frame(2).assign(alarm=0.0)), once) if key[2] == "alarm"]

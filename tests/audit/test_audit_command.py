@@ -65,7 +65,7 @@ def test_a_baseline_is_set_before_it_is_used(plant):
     assert json.loads(run("baseline", "list", config, "--json")[1][0])[0]["name"] == "production"
 
 
-def test_a_backfill_goes_on_after_a_bad_day(plant):
+def test_a_backfill_continues_after_a_bad_day(plant):
     write_day(plant / "lake", 4, frame(4))
     code, lines = run(plant / "audit.yaml", "--backfill", "2026-09-01", "2026-09-04")
     found = json.loads(lines[-1])
@@ -73,7 +73,7 @@ def test_a_backfill_goes_on_after_a_bad_day(plant):
     assert [one["status"] for one in found["runs"]] == ["ok", "ok", "error", "ok"]
 
 
-def test_a_backfill_ends_with_what_running_again_does_not_help(plant, monkeypatch):
+def test_the_exit_code_of_a_backfill_prefers_errors_that_a_retry_does_not_fix(plant, monkeypatch):
     def audited(config, day, *more, **options):
         if day.day == 2:
             raise ModelError("the model does not fit")
@@ -87,15 +87,15 @@ def test_a_backfill_ends_with_what_running_again_does_not_help(plant, monkeypatc
     assert [one["status"] for one in json.loads(lines[-1])["runs"]] == ["ok", "error", "error", "ok"]
 
 
-def test_an_error_that_nobody_foresaw_is_no_failed_check(plant, monkeypatch):
-    told = plant / "told.json"
+def test_an_internal_error_is_not_a_failed_check(plant, monkeypatch):
+    received = plant / "received.json"
     config = plant / "audit.yaml"
-    config.write_text(config.read_text() + f"hooks: {{command: [sh, -c, 'cat > {told}']}}\n")
+    config.write_text(config.read_text() + f"hooks: {{command: [sh, -c, 'cat > {received}']}}\n")
     monkeypatch.setattr("excir_dask.audit.run.judge", lambda *_: {}["surprise"])
     done = CliRunner().invoke(excir, ["audit", str(config), "--date", "2026-09-01"])
     found = json.loads(done.stdout.splitlines()[-1])
     assert (done.exit_code, found["exit_code"], found["status"]) == (70, 70, "error")
-    assert found["error"] == json.loads(told.read_text())["error"] == "KeyError: 'surprise'"
+    assert found["error"] == json.loads(received.read_text())["error"] == "KeyError: 'surprise'"
     assert "Traceback" in done.stderr
 
 
@@ -141,7 +141,7 @@ def test_history_prints_runs_and_trends_and_plots_them(audited, tmp_path):
         (["--since", "soon"], "'soon' is not a date"),
     ],
 )
-def test_history_says_which_part_of_a_question_it_has_not(audited, asked, said):
+def test_history_says_which_part_of_a_query_matches_nothing(audited, asked, said):
     done = CliRunner().invoke(excir, ["audit", "history", str(audited.folder / "audits"), *asked])
     assert done.exit_code == 2
     assert said in done.stderr
@@ -180,7 +180,7 @@ def regions(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_trend_is_of_one_series_of_runs(regions, monkeypatch):
+def test_a_trend_shows_one_series_of_runs(regions, monkeypatch):
     results = regions / "audits"
     lines = run("history", results, "--feature", "rpm")[1]
     heads = [place for place, line in enumerate(lines) if line.startswith("feature")]
@@ -231,7 +231,7 @@ def test_a_baseline_that_is_not_set_yet_is_a_warning(plant):
     assert done.stderr.startswith("warning: ")
 
 
-def test_a_mistyped_command_is_told(plant):
+def test_a_mistyped_command_is_named(plant):
     done = CliRunner().invoke(excir, ["audit", "validte", str(plant / "audit.yaml")])
     assert done.exit_code == 2
     assert "did you mean 'validate'" in done.stderr

@@ -67,13 +67,13 @@ def test_a_wrong_setting_is_named(plant, line, message):
     assert "hush" not in str(caught.value)  # what may be a secret is not repeated
 
 
-def test_paths_begin_at_the_configurations_folder(plant):
+def test_paths_are_relative_to_the_configuration(plant):
     found = read_config(plant / "audit.yaml")
     assert (found.lake, found.results) == (str(plant / "lake"), str(plant / "audits"))
     assert found.model_name == "plant"
 
 
-def test_limits_of_a_feature_go_before_patterns_and_those_before_the_default():
+def test_limits_of_a_name_win_over_patterns_and_those_over_the_default():
     check = read_limits({"score_shift": {"fail": 0.3, "features": {"sensor_*": {"fail": 0.5}, "sensor_1": "off"}}})[
         "score_shift"
     ]
@@ -130,11 +130,11 @@ def problems(plant, extra="", day=DAY):
     return [str(problem) for problem in validate(read_config(path), day, {})]
 
 
-def test_validation_finds_nothing_in_what_is_right(plant):
+def test_a_correct_configuration_has_no_problems(plant):
     assert problems(plant) == []
 
 
-def test_validation_finds_all_that_is_wrong_at_once(plant):
+def test_validation_finds_all_problems_at_once(plant):
     (plant / "audits").write_text("a file")
     found = problems(
         plant,

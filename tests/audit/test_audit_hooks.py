@@ -1,4 +1,4 @@
-"""Hooks: what they are told, how long they may take, and that no address gets into what is said of them."""
+"""Hooks: what they are sent, how long they may take, and that no message holds their address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
-        self.told: list[tuple[str, str, str | None, bytes]] = []
+        self.received: list[tuple[str, str, str | None, bytes]] = []
         self.over = Event()
 
 
@@ -35,7 +35,7 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.told.append((self.command, self.path, self.headers["Authorization"], body))
+        self.server.received.append((self.command, self.path, self.headers["Authorization"], body))
         if self.path.startswith("/drip"):
             self.wfile.write(b"HTTP/1.1 200 OK\r\n")
             while not self.server.over.wait(0.05):
@@ -46,7 +46,7 @@ class Answer(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        self.server.told.append((self.command, self.path, None, b""))
+        self.server.received.append((self.command, self.path, None, b""))
         self.send_response(200)
         self.end_headers()
 
@@ -65,16 +65,16 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def told(webhook: str, timeout: float = 10.0) -> dict:
+def notify(webhook: str, timeout: float = 10.0) -> dict:
     (found,) = call_hooks(Hooks(when=("ok",), webhook=webhook, timeout=timeout), PAYLOAD)
     assert not [word for word in (SECRET, TOKEN, "127.0.0.1") if word in json.dumps(found)]
     return found
 
 
 def test_a_password_in_the_address_is_sent_as_a_header(server):
-    found = told(f"http://user:{SECRET}%40@127.0.0.1:{server.server_port}/hook")
+    found = notify(f"http://user:{SECRET}%40@127.0.0.1:{server.server_port}/hook")
     assert (found["ok"], found["detail"]) == (True, "answered 204 No Content")
-    ((_, path, header, body),) = server.told
+    ((_, path, header, body),) = server.received
     assert path == "/hook"
     assert header == "Basic " + base64.b64encode(f"user:{SECRET}@".encode()).decode()
     assert json.loads(body) == PAYLOAD
@@ -92,7 +92,7 @@ def test_a_password_in_the_address_is_sent_as_a_header(server):
     ],
 )
 def test_what_is_said_of_a_failure_never_holds_the_address(address, detail):
-    found = told(address)
+    found = notify(address)
     assert not found["ok"]
     assert detail in found["detail"]
 
@@ -101,14 +101,14 @@ def test_what_is_said_of_a_failure_never_holds_the_address(address, detail):
     ("path", "detail"), [("broken", "answered 500 Internal Server Error"), ("moved", "answered 302 Found; redirects")]
 )
 def test_an_answer_that_is_no_success_is_a_failure_with_its_number(server, path, detail):
-    found = told(f"http://127.0.0.1:{server.server_port}/{path}")
+    found = notify(f"http://127.0.0.1:{server.server_port}/{path}")
     assert not found["ok"]
     assert found["detail"].startswith(detail)
-    assert [method for method, *_ in server.told] == ["POST"]
+    assert [method for method, *_ in server.received] == ["POST"]
 
 
 def test_a_server_that_drips_does_not_hold_an_audit_up(server):
     began = time.monotonic()
-    found = told(f"http://127.0.0.1:{server.server_port}/drip", timeout=0.3)
+    found = notify(f"http://127.0.0.1:{server.server_port}/drip", timeout=0.3)
     assert (found["ok"], found["detail"]) == (False, "no answer within 0.3 s")
     assert time.monotonic() - began < 5

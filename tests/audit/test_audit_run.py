@@ -1,4 +1,4 @@
-"""An audit from end to end: drift is found on its day, runs are kept whole, and nothing a hook does loses them."""
+"""An audit from end to end: drift is found on its day, runs are saved whole, and no hook can lose them."""
 
 import json
 import shutil
@@ -116,14 +116,14 @@ def test_a_run_lacks_its_report_where_bokeh_does_and_nothing_else(plant, audited
     assert names == {path.name for path in audited.run_folder(1).iterdir()} - {"report.html"}
 
 
-def test_a_report_that_fails_does_not_cost_the_run(plant, monkeypatch):
+def test_a_report_that_fails_does_not_lose_the_run(plant, monkeypatch):
     monkeypatch.setattr(audit_page, "page", lambda result: 1 / 0)
     with pytest.warns(UserWarning, match=r"report.html was not written \(ZeroDivisionError"):
         done = audit(configured(plant), FIRST)
     assert open_store(plant / "audits").runs() == [done.about["run"]]
 
 
-def test_the_manifest_says_by_what_a_run_was_judged(plant):
+def test_the_manifest_holds_the_limits_of_a_run(plant):
     config = configured(plant, "k: 3\nchecks: {score_shift: {fail: 0.3, features: {rpm: off}}, left_top: fail}\n")
     done = audit(config, FIRST)
     manifest = json.loads((plant / "audits" / "runs" / done.about["run"] / "manifest.json").read_text())
@@ -137,13 +137,13 @@ def test_the_manifest_says_by_what_a_run_was_judged(plant):
     assert judged["limits"]["ndcg_min"] == {"warn": 0.9, "fail": 0.8}
 
 
-def test_few_row_groups_are_told(audited):
+def test_few_row_groups_are_noted(audited):
     (note,) = audited.runs[9].to_dict()["notes"]
     assert "errors assume independent rows: the window has only 1 row group and the baseline has only 1" in note
     assert f"note: {note}" in summary(audited.runs[9].about, audited.runs[9].violations)
 
 
-def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audited):
+def test_junit_has_a_case_per_check_and_a_failure_per_failed_check(audited):
     suite = ElementTree.parse(audited.run_folder(9) / "junit.xml").getroot()
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
     assert int(suite.get("tests")) == len(suite) == audited.runs[9].about["checks"]
@@ -152,29 +152,29 @@ def test_junit_has_a_case_for_each_check_and_failures_for_those_that_failed(audi
 
 
 def test_a_command_gets_the_json_of_a_failure(drifting):
-    code = "import sys, pathlib; pathlib.Path('told.json').write_text(sys.stdin.read())"
+    code = "import sys, pathlib; pathlib.Path('received.json').write_text(sys.stdin.read())"
     script = drifting / "tell.py"
-    script.write_text(code.replace("'told.json'", repr(str(drifting / "told.json"))))
+    script.write_text(code.replace("'received.json'", repr(str(drifting / "received.json"))))
     config = configured(
         drifting, f"baseline: previous\nhooks: {{command: [{sys.executable}, {script}], timeout: 20}}\n"
     )
     assert audit(config, date(2026, 9, 8)).hooks == []
     done = audit(config, date(2026, 9, 9))
-    told = json.loads((drifting / "told.json").read_text())
-    assert told["run"] == done.about["run"]
-    assert told["violations"] == done.violations
+    received = json.loads((drifting / "received.json").read_text())
+    assert received["run"] == done.about["run"]
+    assert received["violations"] == done.violations
     assert [one["ok"] for one in done.hooks] == [True]
     with pytest.raises(LakeError):
         audit(config, date(2030, 1, 1))
-    assert json.loads((drifting / "told.json").read_text())["status"] == "error"
+    assert json.loads((drifting / "received.json").read_text())["status"] == "error"
 
 
 def test_a_webhook_gets_the_json(plant, monkeypatch):
-    told = []
+    received = []
 
     class Listener(BaseHTTPRequestHandler):
         def do_POST(self):
-            told.append((self.headers["Content-Type"], self.rfile.read(int(self.headers["Content-Length"]))))
+            received.append((self.headers["Content-Type"], self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
             self.end_headers()
 
@@ -187,7 +187,7 @@ def test_a_webhook_gets_the_json(plant, monkeypatch):
         monkeypatch.setenv("EXCIR_TOLD", f"http://127.0.0.1:{server.server_port}/secret-path")
         done = audit(configured(plant, "hooks: {webhook: $EXCIR_TOLD, when: [ok]}\n"), FIRST)
         thread.join()
-    ((kind, body),) = told
+    ((kind, body),) = received
     assert (kind, json.loads(body)["run"]) == ("application/json", done.about["run"])
     assert [one["ok"] for one in done.hooks] == [True]
     assert "secret-path" not in json.dumps(done.to_dict())
@@ -207,9 +207,9 @@ def test_a_webhook_gets_the_json(plant, monkeypatch):
 def test_a_hook_that_fails_loses_nothing(plant, hook, detail):
     config = configured(plant, f"hooks: {{{hook}, timeout: 0.5, when: [ok]}}\n")
     done = audit(config, FIRST)
-    (told,) = done.hooks
-    assert not told["ok"]
-    assert detail in told["detail"]
+    (received,) = done.hooks
+    assert not received["ok"]
+    assert detail in received["detail"]
     store = open_store(config.results)
     assert store.runs() == [done.about["run"]]
     assert json.loads(store.get("hooks", f"{done.about['run']}.json")) == done.hooks
@@ -225,7 +225,7 @@ def test_nothing_is_lost_if_the_outcome_of_hooks_cannot_be_saved(plant, caplog):
 
 
 @pytest.mark.usefixtures("without_bokeh")
-def test_keys_make_series_of_their_own(plant):
+def test_each_key_has_its_own_series(plant):
     write_day(plant / "lake" / "region=eu", 1, frame(1))
     path = plant / "audit.yaml"
     path.write_text(path.read_text().replace("date={{", "region={{ region }}/date={{") + "baseline: previous\n")
@@ -235,7 +235,7 @@ def test_keys_make_series_of_their_own(plant):
 
 
 @pytest.mark.usefixtures("without_bokeh")
-def test_a_baseline_may_be_one_for_each_key_and_one_of_another_is_told(plant):
+def test_each_key_may_have_its_own_baseline_and_a_wrong_one_is_found(plant):
     path = plant / "audit.yaml"
     base = path.read_text().replace("date={{", "region={{ region }}/date={{")
     for region in ("eu", "us"):
@@ -249,9 +249,13 @@ def test_a_baseline_may_be_one_for_each_key_and_one_of_another_is_told(plant):
         again = audit(config, FIRST, {"region": region})
         assert (again.about["baseline"], again.violations) == (run, [])
     path.write_text(base + "baseline: prod-eu\n")
-    (told,) = audit(read_config(path), FIRST, {"region": "us"}).violations
-    assert (told["constraint_check_type"], told["feature_name"], told["severity"]) == ("settings", "window", "warn")
-    assert "region=eu" in told["description"]
+    (received,) = audit(read_config(path), FIRST, {"region": "us"}).violations
+    assert (received["constraint_check_type"], received["feature_name"], received["severity"]) == (
+        "settings",
+        "window",
+        "warn",
+    )
+    assert "region=eu" in received["description"]
 
 
 @pytest.mark.usefixtures("without_bokeh")
@@ -264,7 +268,7 @@ def test_a_baseline_can_be_required(plant):
 
 
 @pytest.mark.usefixtures("without_bokeh")
-def test_a_column_of_a_group_that_is_gone_is_a_finding(plant):
+def test_a_missing_member_of_a_group_is_a_finding(plant):
     write_day(plant / "lake", 2, frame(2).drop(columns=["oil", "rpm", "torque"]))
     config = configured(plant, "baseline: previous\n")
     audit(config, FIRST)

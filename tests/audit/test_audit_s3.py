@@ -31,7 +31,7 @@ def port():
 
 
 @pytest.mark.parametrize("by", ["pyarrow", "fsspec"])
-def test_a_bucket_that_does_not_exist_is_told(port, by):
+def test_a_bucket_that_does_not_exist_is_named(port, by):
     if by == "pyarrow":
         place, options = f"?endpoint_override=127.0.0.1:{port}&scheme=http", None
     else:

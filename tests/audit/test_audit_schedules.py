@@ -70,7 +70,7 @@ def test_the_line_for_cron_audits_yesterday(installed, environment):
 
 
 @pytest.mark.slow
-def test_the_line_for_cron_tries_again_after_75_and_only_then(installed, environment):
+def test_the_line_for_cron_retries_after_75_and_only_then(installed, environment):
     quick = cron_line().replace("sleep 600", "echo again")
     with locked(open_store(installed / "jobs" / "audits"), "plant"):
         done = subprocess.run(["/bin/sh", "-c", quick], env=environment, capture_output=True, text=True)
@@ -83,7 +83,7 @@ def test_the_line_for_cron_tries_again_after_75_and_only_then(installed, environ
     assert json.loads(lines[-1])["exit_code"] == 3
 
 
-def test_the_cronjob_of_kubernetes_tries_again_what_may_pass_and_nothing_else():
+def test_the_kubernetes_cronjob_retries_transient_errors_only():
     job = yaml.safe_load((SUBMIT / "audit_cronjob.yaml").read_text(encoding="utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob")
     assert re.fullmatch(r"\d+ \d+ \* \* \*", job["spec"]["schedule"])

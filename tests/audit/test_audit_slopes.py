@@ -1,4 +1,4 @@
-"""Trends: what fades slowly is steady, what jumps is said to jump, and noise is neither."""
+"""Trends: a slow change is steady, a step is a jump, and noise is neither."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_runs_that_lack_a_name_are_left_out():
     assert table["runs"].to_dict() == {"a": 8, "b": 14}
 
 
-def test_however_much_is_wrong_a_group_that_fades_is_shown():
+def test_a_group_that_fades_is_shown_however_many_names_are_beyond_limits():
     rng = np.random.default_rng(0)
     names = [f"f{j:02d}" for j in range(30)]
     groups = {"fading": names[:2]}

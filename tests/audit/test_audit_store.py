@@ -1,4 +1,4 @@
-"""Results survive kills and neighbours: files are whole, the history only grows, and a lock keeps twins apart."""
+"""Results survive kills and concurrent audits: files are whole, the history only grows, and runs are locked."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_two_audits_at_the_same_moment_both_land_in_the_history(plant):
     assert set(history.runs(open_store(plant / "audits"))["audit"]) == {"plant", "other"}
 
 
-def test_writers_of_the_history_do_not_meet(tmp_path, explanation):
+def test_concurrent_writers_of_the_history_lose_nothing(tmp_path, explanation):
     def append(number: int) -> None:
         history.append(open_store(tmp_path), about(f"run-{number}"), explanation)
 
@@ -98,7 +98,7 @@ audit(read_config({str(plant / "audit.yaml")!r}), date(2026, 9, 2))
     assert set(history.runs(store)["run"]) == {kept, last.about["run"], *killed}
 
 
-def test_what_a_killed_run_left_is_removed_when_it_is_old(plant):
+def test_old_leftovers_of_killed_runs_are_removed(plant):
     for name, age in (("old", 2 * LEFTOVER_AGE), ("young", 60)):
         folder = plant / "audits" / "runs" / f".excir-{name}-x1"
         folder.mkdir(parents=True)
@@ -134,7 +134,7 @@ def test_an_explanation_does_not_overwrite_the_run_of_an_audit(plant, explanatio
         explanation.save(folder, overwrite=True)
 
 
-def test_a_file_that_is_no_parquet_is_left_out_of_the_history(tmp_path, explanation, caplog):
+def test_a_damaged_file_is_left_out_of_the_history(tmp_path, explanation, caplog):
     store = open_store(tmp_path)
     history.append(store, about("one", "a model/2"), explanation)
     (tmp_path / "history" / "model=a%20model%2F2" / "two.parquet").write_bytes(b"PAR1")
@@ -192,7 +192,7 @@ def test_two_runs_of_the_same_audit_are_kept_apart(tmp_path):
         pass
 
 
-def test_a_claim_without_a_sign_of_life_is_void(tmp_path):
+def test_a_claim_without_a_heartbeat_is_void(tmp_path):
     store = open_store(tmp_path)
     claim = {"host": "elsewhere", "pid": 1, "since": "2026-09-01"}
     store.put(json.dumps(claim).encode(), "locks", "plant", "old.json")
@@ -204,7 +204,7 @@ def test_a_claim_without_a_sign_of_life_is_void(tmp_path):
         assert not (tmp_path / "locks" / "plant" / "old.json").exists()
 
 
-def test_a_long_run_gives_signs_of_life(tmp_path, monkeypatch):
+def test_a_long_run_sends_heartbeats(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "HEARTBEAT", 0.02)
     store = open_store(tmp_path)
     with locked(store, "plant"):

@@ -1,4 +1,4 @@
-"""The report of an audit: verdict first, what changed, the trend, and never more than 2 MB."""
+"""The report of an audit: the verdict first, changes, trends, and at most 2 MB."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_warning_is_neither_a_pass_nor_a_failure() -> None:
     assert (verdict.word, verdict.tone) == ("! Warning.", "warn")
 
 
-def test_every_violation_has_its_figures_and_both_runs(failed) -> None:
+def test_every_violation_has_its_values_and_both_runs(failed) -> None:
     blocks = section(page(failed), "violations")
     (grid,) = of(blocks, Grid)
     assert grid.head[2:] == ["baseline", "this run", "value", "limit", "uncertainty"]
@@ -86,7 +86,7 @@ def test_all_charts_of_trends_span_the_same_range_of_scores(failed) -> None:
     assert max(one["end"] for one in ranges) <= 1.051
 
 
-def test_before_and_now_has_a_chart_for_features_and_groups(failed) -> None:
+def test_changes_have_a_chart_for_features_and_groups(failed) -> None:
     (_, choice) = section(page(failed), "changes")
     assert [name for name, _ in choice.panels] == ["y", "z"]
     labels = [block.label for _, blocks in choice.panels for block in blocks if hasattr(block, "label")]

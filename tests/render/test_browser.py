@@ -66,7 +66,7 @@ def head(column: str) -> str:
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_report_opens_without_a_complaint_in_light_and_dark(
+def test_every_report_opens_without_errors_in_light_and_dark(
     browser: driver.Browser, files: dict[str, Path], kind: str, width: int, tmp_path: Path
 ) -> None:
     page = browser.open(files[kind], width, 844)

@@ -73,7 +73,7 @@ def test_one_scale_is_symmetric_about_one_half_and_reaches_the_largest_score(dig
     assert high - 0.5 == pytest.approx((digits.features["cir"] - 0.5).abs().max())
 
 
-def test_every_pixel_stands_in_its_place_on_every_panel(digits: Explanation) -> None:
+def test_every_pixel_is_at_its_position_on_every_panel(digits: Explanation) -> None:
     for output, ax in zip(digits.outputs["output"], panels(digits.heatmap()), strict=True):
         table = digits.of(output).set_index("feature")
         for row, column in np.ndindex(8, 8):
@@ -84,13 +84,13 @@ def test_every_pixel_stands_in_its_place_on_every_panel(digits: Explanation) -> 
                 assert shown(ax)[row, column] == score["cir"]
 
 
-def test_the_middle_of_a_zero_speaks_against_it(digits: Explanation) -> None:
+def test_the_middle_pixel_of_a_zero_moves_against_it(digits: Explanation) -> None:
     zero = shown(panels(digits.heatmap(outputs="0"))[0])
     assert zero[3:5, 3:5].max() < 0.4  # the hole
     assert zero[3:5, [2, 5]].max() > 0.6  # its rim
 
 
-def test_what_does_not_vary_is_hatched(grid: Explanation) -> None:
+def test_constant_features_are_hatched(grid: Explanation) -> None:
     varies, still = panels(grid.heatmap((3, 4)))
     assert np.argwhere(np.isnan(shown(varies))).tolist() == [[0, 3], [1, 0]]
     assert [(patch.get_x(), patch.get_y(), patch.get_hatch()) for patch in varies.patches] == [
@@ -100,7 +100,7 @@ def test_what_does_not_vary_is_hatched(grid: Explanation) -> None:
     assert np.isnan(shown(still)).all()
 
 
-def test_scores_that_rest_on_few_rows_have_a_dot(digits: Explanation, grid: Explanation) -> None:
+def test_scores_with_low_support_have_a_dot(digits: Explanation, grid: Explanation) -> None:
     figure = digits.heatmap()
     table = digits.of("0")
     weak = {int(name.removeprefix("pixel_")) for name in table.loc[table["flag"] == "low support", "feature"]}
@@ -118,7 +118,7 @@ def test_features_can_be_given_row_by_row(grid: Explanation) -> None:
     assert shown(ax).ravel().tolist() == cir[order].tolist()
 
 
-def test_names_are_put_in_the_order_of_their_numbers(grid: Explanation) -> None:
+def test_names_are_sorted_by_their_numbers(grid: Explanation) -> None:
     names = ["pixel_10", "pixel_2", "b", "a[3][10]", "a[3][9]", "a", "7", "x1y", "x01"]
     assert sorted(names, key=natural) == ["7", "a", "a[3][9]", "a[3][10]", "b", "pixel_2", "pixel_10", "x01", "x1y"]
     cir = grid.of("$y$").set_index("feature")["cir"]
@@ -127,7 +127,7 @@ def test_names_are_put_in_the_order_of_their_numbers(grid: Explanation) -> None:
 
 
 @pytest.mark.parametrize("name", ["map.png", "map.svg", "map.PDF"])
-def test_a_picture_is_saved_by_its_suffix(grid: Explanation, tmp_path: Path, name: str) -> None:
+def test_the_suffix_decides_the_format_of_a_picture(grid: Explanation, tmp_path: Path, name: str) -> None:
     grid.heatmap((3, 4), path=tmp_path / name)
     start = (tmp_path / name).read_bytes()[:200]
     assert {"png": b"PNG", "svg": b"svg", "pdf": b"PDF"}[name[-3:].lower()] in start

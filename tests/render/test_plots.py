@@ -1,4 +1,4 @@
-"""What stands on a plot: bars, order, colours, limits, names."""
+"""Plots of an explanation: bars, order, colours, limits, names."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_only_k_features_are_shown(explanation: Explanation) -> None:
     assert names(ax) == ["with", "against"]
 
 
-def test_colour_tells_direction(explanation: Explanation) -> None:
+def test_colour_shows_direction(explanation: Explanation) -> None:
     shown = dict(zip(explanation.of()["feature"], bars(explanation.plot()), strict=True))
     colours = {name: to_hex(bar.get_facecolor()) for name, bar in shown.items()}
     assert colours["with"] == colours["weak"] == plots.COLOURS[1]
@@ -128,7 +128,7 @@ def test_given_axes_are_used(explanation: Explanation) -> None:
     assert len(plt.get_fignums()) == 1
 
 
-def test_groups_have_a_bar_each_and_a_dot_for_each_member(explanation: Explanation) -> None:
+def test_groups_have_a_bar_each_and_a_dot_per_member(explanation: Explanation) -> None:
     ax = plots.groups(explanation)
     table = explanation.groups.query("output == 'y'")
     assert names(ax) == list(table["group"])
@@ -147,7 +147,7 @@ def test_group_limits_hold_every_member(explanation: Explanation) -> None:
     assert high >= explanation.of()["cir"].max()
 
 
-def test_groups_of_an_explanation_without_groups_says_what_to_do(explanation: Explanation) -> None:
+def test_plotting_groups_without_any_says_what_to_do(explanation: Explanation) -> None:
     with pytest.raises(UsageError, match="regroup"):
         plots.groups(explanation.regroup({}))
 
@@ -165,7 +165,7 @@ def test_missing_matplotlib_says_what_to_install(explanation: Explanation, monke
         explanation.plot()
 
 
-def test_matplotlib_is_imported_on_use_only() -> None:
+def test_matplotlib_is_imported_only_on_use() -> None:
     code = "import sys, excir_dask.render.plots.ranking; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
 

@@ -72,7 +72,7 @@ def test_an_explanation_has_every_section(explanation: Explanation) -> None:
     assert outline.ids("section") == expected
 
 
-def test_sections_that_have_nothing_to_say_are_left_out() -> None:
+def test_empty_sections_are_left_out() -> None:
     keys = [section.key for section in explanation_page.page(makers.large(30)).sections]
     assert "outputs" not in keys
     assert "groups" not in keys
@@ -90,7 +90,7 @@ def test_10_000_features_take_less_than_2_mb(tmp_path: Path) -> None:
     assert "to keep this file small" not in file.read_text().lower()
 
 
-def test_beyond_its_size_a_page_holds_the_first_features_and_says_so(tmp_path: Path) -> None:
+def test_a_page_that_would_be_too_large_holds_the_first_features_and_says_so(tmp_path: Path) -> None:
     file = makers.large(10_000, outputs=4).report(tmp_path / "r.html")
     assert file.stat().st_size < 2_000_000
     found = re.search(r"holds the first ([\d,]+) of 10,000 features of each output; features.parquet", file.read_text())
@@ -165,7 +165,7 @@ def test_saved_folders_hold_a_report_that_loading_does_not_need(explanation: Exp
     assert not (explanation.save(tmp_path / "without", report=False) / "report.html").exists()
 
 
-def test_a_report_that_fails_does_not_cost_the_result(
+def test_a_report_that_fails_does_not_lose_the_result(
     explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(explanation_page, "page", lambda result: 1 / 0)
@@ -183,7 +183,7 @@ def test_a_sweep_is_saved_with_its_report(sweep: Sweep, tmp_path: Path) -> None:
     assert Sweep.load(folder).chosen == sweep.chosen
 
 
-def test_without_bokeh_it_is_said_what_to_install(
+def test_without_bokeh_the_error_says_what_to_install(
     explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = page.importlib.util.find_spec
@@ -196,7 +196,7 @@ def test_without_bokeh_it_is_said_what_to_install(
     assert not (tmp_path / "new").exists()
 
 
-def test_somebodys_own_file_is_not_replaced(explanation: Explanation, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_report_is_not_replaced(explanation: Explanation, tmp_path: Path) -> None:
     (tmp_path / "r.html").write_bytes(explanation.report(tmp_path / "r.html").read_bytes()[:3000])
     assert explanation.report(tmp_path / "r.html").stat().st_size > 3000
     (tmp_path / "thesis.html").write_text("<h1>years of work</h1>")

@@ -1,4 +1,4 @@
-"""What stands on the plots of a sweep."""
+"""Plots of a sweep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def found() -> Sweep:
     return Sweep(made.runs, summary, 0.3, (0.1, 0.3, 1.0), 0.3, made.settings)
 
 
-def test_runtime_has_a_named_point_a_fraction_and_the_front(found: Sweep) -> None:
+def test_runtime_has_a_labelled_point_per_fraction_and_the_front(found: Sweep) -> None:
     ax = transfer.runtime(found)
     words = [text.get_text() for text in ax.texts]
     assert {"10%", "30%", "60%", "100%"} <= set(words)
@@ -49,7 +49,7 @@ def test_runtime_has_a_named_point_a_fraction_and_the_front(found: Sweep) -> Non
     assert ring.get_offsets().tolist() == [[2.0, 0.9]]
 
 
-def test_the_front_follows_the_figure_asked_for(found: Sweep) -> None:
+def test_the_front_follows_the_measure_asked_for(found: Sweep) -> None:
     ax = transfer.runtime(found, "score_shift")
     front = next(line for line in ax.lines if line.get_label() == "Pareto front")
     assert list(front.get_ydata()) == sorted(front.get_ydata(), reverse=True)
@@ -81,7 +81,7 @@ def test_agreement_has_mean_band_target_and_chance(found: Sweep) -> None:
     assert "chosen: 30%" in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_metrics_has_a_cell_for_every_figure_and_fraction(found: Sweep) -> None:
+def test_metrics_has_a_cell_per_measure_and_fraction(found: Sweep) -> None:
     ax = transfer.metrics(found)
     (image,) = ax.images
     assert image.get_array().shape == (len(HIGH) + len(LOW), 4)
@@ -89,7 +89,7 @@ def test_metrics_has_a_cell_for_every_figure_and_fraction(found: Sweep) -> None:
     assert len([text for text in ax.texts if text.get_text()]) >= image.get_array().size
 
 
-def test_the_picture_is_saved_and_left_alone_by_pyplot(found: Sweep, tmp_path: Path) -> None:
+def test_the_picture_is_saved_and_closed_in_pyplot(found: Sweep, tmp_path: Path) -> None:
     figure = found.plot(tmp_path / "sweep.png")
     assert len(figure.axes) == 3
     assert (tmp_path / "sweep.png").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""The front, its knee and the choice, on figures alone."""
+"""The Pareto front, its knee and the choice, on plain numbers."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def test_the_smallest_fraction_that_meets_the_target_is_chosen() -> None:
     assert smallest(worst, 0.96) is None
 
 
-def test_a_missing_figure_meets_no_target() -> None:
+def test_a_missing_value_meets_no_target() -> None:
     assert smallest({0.2: float("nan"), 0.5: 0.9, 1.0: 1.0}, 0.9) == 0.5

@@ -30,7 +30,7 @@ def found(lake: Path) -> Sweep:
         return sweep(lake, retrain=LEARNING, fractions=[0.3], seeds=2, k=2)
 
 
-def test_all_rows_are_trained_on_once_a_seed(found: Sweep) -> None:
+def test_all_rows_are_trained_on_once_per_seed(found: Sweep) -> None:
     assert found.runs[["fraction", "seed"]].to_numpy().tolist() == [[0.3, 0], [0.3, 1], [1.0, 0], [1.0, 1]]
     assert found.runs.query("fraction == 1")["jaccard"].tolist() == [1.0, 1.0]
 
@@ -57,6 +57,6 @@ def test_the_label_is_not_explained(found: Sweep) -> None:
     assert found.runs["n"].unique().tolist() == [5]
 
 
-def test_what_the_sweep_sets_itself_is_refused(lake: Path) -> None:
+def test_options_that_the_sweep_sets_itself_are_refused(lake: Path) -> None:
     with pytest.raises(UsageError, match="fraction is set by the sweep itself"):
         sweep(lake, retrain={**LEARNING, "fraction": 0.5})

@@ -1,4 +1,4 @@
-"""Sweeps: which runs are made, what is said of them, and that they come back from a folder."""
+"""Sweeps: their runs, measures and verdict, saving and loading."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def clear(frame: pd.DataFrame) -> Sweep:
     return sweep(frame, output="clear", features="f*", fractions=[0.05, 0.5], seeds=2, k=4, target_jaccard=0.9)
 
 
-def test_all_rows_are_explained_once_and_each_fraction_once_a_seed(
+def test_all_rows_are_explained_once_and_each_fraction_once_per_seed(
     frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -61,7 +61,7 @@ def test_all_rows_are_explained_once_and_each_fraction_once_a_seed(
     assert list(zip(made.runs["fraction"], made.runs["seed"], strict=True)) == sorted(counted)
 
 
-def test_figures_are_those_of_comparing_two_explanations(found: Sweep, frame: pd.DataFrame) -> None:
+def test_measures_are_those_of_comparing_two_explanations(found: Sweep, frame: pd.DataFrame) -> None:
     options = {"output": ["clear", "noise"], "features": ["!clear", "!noise"], "groups": GROUPS}
     full, part = explain(frame, **options), explain(frame, fraction=0.5, seed=1, **options)
     expected = compare(full, part, 8).table
@@ -70,7 +70,7 @@ def test_figures_are_those_of_comparing_two_explanations(found: Sweep, frame: pd
     assert (rows["rows"] == part.facts.rows.used).all()
 
 
-def test_there_is_a_row_for_every_fraction_seed_output_and_kind(found: Sweep) -> None:
+def test_there_is_a_row_per_fraction_seed_output_and_kind(found: Sweep) -> None:
     keys = found.runs[["fraction", "seed", "output", "kind"]]
     assert len(keys.drop_duplicates()) == len(keys) == 5 * 2 * 2
     assert set(found.runs["kind"]) == {"features", "groups"}
@@ -85,7 +85,7 @@ def test_all_rows_agree_with_themselves(found: Sweep) -> None:
     assert full["rows"].tolist() == [3000, 3000]
 
 
-def test_each_seed_counts_with_its_worst_output(found: Sweep) -> None:
+def test_each_seed_counts_by_its_worst_output(found: Sweep) -> None:
     runs = found.runs.query("kind == 'features' and fraction == 0.2")
     by_seed = [min(table["jaccard"]) for _, table in runs.groupby("seed")]
     largest = [max(table["score_shift"]) for _, table in runs.groupby("seed")]
@@ -104,19 +104,19 @@ def test_the_smallest_fraction_that_always_meets_the_target_is_chosen(clear: Swe
     assert "is the smallest fraction tried whose Jaccard@4 is at least 0.9" in str(clear)
 
 
-def test_it_is_said_plainly_when_no_fraction_meets_the_target(found: Sweep) -> None:
+def test_the_verdict_says_when_no_fraction_meets_the_target(found: Sweep) -> None:
     assert found.chosen is None
     assert "No fraction below 1.0 reaches a Jaccard@8 of 0.9 for each of 2 seeds and 2 outputs" in str(found)
     assert "Use all rows, or a lower target" in found.verdict
 
 
-def test_a_choice_that_may_be_luck_is_called_so(clear: Sweep) -> None:
+def test_the_verdict_says_when_the_choice_may_be_luck(clear: Sweep) -> None:
     summary = clear.summary.assign(jaccard_worst=[0.95, 0.8, 1.0])
     lucky = Sweep(clear.runs, summary, 0.05, clear.front, None, clear.settings)
     assert "But 50% of them fell short" in verdict(lucky)
 
 
-def test_a_target_that_chance_meets_is_called_so(clear: Sweep) -> None:
+def test_the_verdict_says_when_chance_meets_the_target(clear: Sweep) -> None:
     easy = Sweep(clear.runs, clear.summary, 0.5, clear.front, None, {**clear.settings, "target_jaccard": 0.01})
     assert "use a smaller k" in easy.verdict
 
@@ -138,7 +138,7 @@ def test_found_groups_are_those_of_all_rows(frame: pd.DataFrame) -> None:
     assert groups["n"].nunique() == 1
 
 
-def test_a_lake_of_files_is_swept_as_well(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_lake_of_files_can_be_swept(frame: pd.DataFrame, tmp_path: Path) -> None:
     lake = oracle.write_lake(tmp_path / "lake", frame.drop(columns="noise"), 3)
     made = sweep(lake, output="clear", fractions=[0.5], seeds=1, k=4)
     assert made.settings["lake"]["files"] == 3
@@ -146,7 +146,7 @@ def test_a_lake_of_files_is_swept_as_well(frame: pd.DataFrame, tmp_path: Path) -
     assert "fraction" not in made.settings["explain"]
 
 
-def test_files_that_come_during_a_sweep_end_it(
+def test_files_that_appear_during_a_sweep_end_it(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = oracle.write_lake(tmp_path / "lake", frame, 2)

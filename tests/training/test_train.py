@@ -1,4 +1,4 @@
-"""Training on a lake: what is learnt, from which rows, and what is left behind."""
+"""Training on a lake: the model, the rows it learns from, and what stays behind."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def direct(frame: pd.DataFrame, label: object, params: dict[str, object], trees:
     return xgboost.train(params, made, trees)
 
 
-def test_truth_values_are_two_classes_and_the_model_knows_what_it_is(lake: Path) -> None:
+def test_booleans_are_two_classes_and_the_model_holds_its_metadata(lake: Path) -> None:
     found = train(lake, label="sick", **QUICK)
     assert (found.objective, found.classes, found.metric) == ("binary:logistic", ("false", "true"), "logloss")
     booster = found.booster
@@ -142,7 +142,7 @@ def test_text_labels_are_classes_in_sorted_order(lake: Path, tmp_path: Path) -> 
     assert train(as_categories, label="grade", **QUICK).model == found.model
 
 
-def test_floating_numbers_are_predicted_as_numbers(lake: Path) -> None:
+def test_floats_are_predicted_as_numbers(lake: Path) -> None:
     found = train(lake, label="price", **QUICK)
     assert (found.objective, found.classes, found.metric) == ("reg:squarederror", (), "rmse")
     rows = split(lake).validation
@@ -151,7 +151,7 @@ def test_floating_numbers_are_predicted_as_numbers(lake: Path) -> None:
     assert found.best_score == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
 
 
-def test_weights_count_and_rows_without_one_are_left_out(lake: Path) -> None:
+def test_weights_count_and_rows_without_one_are_dropped(lake: Path) -> None:
     found = train(lake, label="sick", weights="w", **QUICK)
     rows = split(lake)
     kept = rows.train[rows.train["w"] > 0]
@@ -162,7 +162,7 @@ def test_weights_count_and_rows_without_one_are_left_out(lake: Path) -> None:
     assert found.booster.predict(data) == pytest.approx(other.predict(data), abs=1e-5)
 
 
-def test_rows_without_a_label_are_left_out_and_counted(lake: Path) -> None:
+def test_rows_without_a_label_are_dropped_and_counted(lake: Path) -> None:
     found = train(lake, label="maybe", **QUICK)
     rows = split(lake)
     assert found.classes == ("0", "1")
@@ -346,7 +346,7 @@ def test_rows_that_cannot_fit_into_memory_are_refused(lake: Path, monkeypatch: p
         train(lake, label="sick", **QUICK)
 
 
-def test_saved_files_tell_everything(lake: Path, tmp_path: Path) -> None:
+def test_saved_files_hold_everything(lake: Path, tmp_path: Path) -> None:
     found = train(lake, label="grade", out=tmp_path / "new" / "model.ubj", **QUICK)
     assert found.path == tmp_path / "new" / "model.ubj"
     assert found.path.read_bytes() == found.model
@@ -377,7 +377,7 @@ def test_an_existing_model_is_refused_before_any_work_and_replaced_when_allowed(
     assert target.read_bytes() == found.model
 
 
-def test_what_is_known_of_another_model_is_not_replaced(lake: Path, tmp_path: Path) -> None:
+def test_the_metadata_of_another_model_is_not_replaced(lake: Path, tmp_path: Path) -> None:
     found = train(lake, label="sick", out=tmp_path / "model.ubj", **QUICK)
     with pytest.raises(UsageError, match=r"model.training.json describes model.ubj.*choose another name"):
         found.save(tmp_path / "model.json", overwrite=True)
@@ -388,7 +388,7 @@ def test_what_is_known_of_another_model_is_not_replaced(lake: Path, tmp_path: Pa
     assert Training.load(tmp_path / "model.ubj").history == found.history
 
 
-def test_what_is_wrong_beside_a_saved_model_is_named(lake: Path, tmp_path: Path) -> None:
+def test_damaged_metadata_of_a_saved_model_is_named(lake: Path, tmp_path: Path) -> None:
     train(lake, label="sick", out=tmp_path / "model.ubj", **QUICK)
     about = tmp_path / "model.training.json"
     content = json.loads(about.read_text())
