@@ -249,13 +249,13 @@ def test_each_key_may_have_its_own_baseline_and_a_wrong_one_is_found(plant):
         again = audit(config, FIRST, {"region": region})
         assert (again.about["baseline"], again.violations) == (run, [])
     path.write_text(base + "baseline: prod-eu\n")
-    (received,) = audit(read_config(path), FIRST, {"region": "us"}).violations
-    assert (received["constraint_check_type"], received["feature_name"], received["severity"]) == (
+    (finding,) = audit(read_config(path), FIRST, {"region": "us"}).violations
+    assert (finding["constraint_check_type"], finding["feature_name"], finding["severity"]) == (
         "settings",
         "window",
         "warn",
     )
-    assert "region=eu" in received["description"]
+    assert "region=eu" in finding["description"]
 
 
 @pytest.mark.usefixtures("without_bokeh")
