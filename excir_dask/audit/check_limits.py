@@ -1,4 +1,4 @@
-"""Limits of the checks: the defaults, what a configuration says of them, and how a manifest keeps them."""
+"""Limits of the checks: defaults, from a configuration, and for a manifest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_limits(given: Any) -> dict[str, CheckLimits]:
 
 
 def to_manifest(limits: Mapping[str, CheckLimits]) -> dict[str, Any]:
-    """Limits as plain values: with them it can be told later why a run passed.
+    """Limits as plain values, which show later why a run passed.
 
     >>> to_manifest({"rows_min": CheckLimits("rows_min", Limits(fail=1000.0))})
     {'rows_min': {'warn': None, 'fail': 1000.0}}
@@ -75,7 +75,7 @@ def _limits(where: str, check: Check, value: Any) -> Limits:
         return OFF
     if check.event:
         if value not in SEVERITIES:
-            raise UsageError(f"{where} is {value!r}; this check happens or does not: say warn, fail or off")
+            raise UsageError(f"{where} is {value!r}; this check has no thresholds: give warn, fail or off")
         return WARN if value == "warn" else FAIL
     if isinstance(value, dict):
         for name in value:

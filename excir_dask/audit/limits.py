@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 SEVERITIES = ("warn", "fail")
-"""warn: somebody is told; fail: the audit fails too"""
+"""warn: it is reported; fail: the audit fails too"""
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ class Report(TrainingCallback):
     def __init__(self, token: str, topic: str | None):
         self.token = token
         self.topic = topic
-        self.told = 0.0
+        self.reported = 0.0
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        if self.topic is not None and collective.get_rank() == 0 and time.monotonic() - self.told > _PAUSE:
+        if self.topic is not None and collective.get_rank() == 0 and time.monotonic() - self.reported > _PAUSE:
             from distributed import get_worker
 
-            self.told = time.monotonic()
+            self.reported = time.monotonic()
             name, metrics = next(reversed(evals_log.items()))
             metric, values = next(reversed(metrics.items()))
             get_worker().log_event(self.topic, {"round": epoch + 1, "text": f"{name} {metric} {values[-1]:.5g}"})

@@ -174,10 +174,12 @@ def _check_replaceable(target: Path) -> None:
     about = sidecar(target)
     try:
         found = json.loads(about.read_bytes())
-        told = found["file"] if found["format"] == FORMAT else None
+        described = found["file"] if found["format"] == FORMAT else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        told = None
+        described = None
     for file in (about, target):
-        if file.exists() and told != target.name:
-            tells = f"describes {told}" if told is not None and file == about else "was not written by a training"
-            raise UsageError(f"{file} {tells}, so it is not replaced; move it elsewhere, or choose another name")
+        if file.exists() and described != target.name:
+            reason = (
+                f"describes {described}" if described is not None and file == about else "was not written by a training"
+            )
+            raise UsageError(f"{file} {reason}, so it is not replaced; move it elsewhere, or choose another name")

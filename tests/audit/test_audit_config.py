@@ -29,7 +29,7 @@ DAY = date(2026, 9, 1)
         ("checks: {score_shift: {warn: 0.2, fail: 0.1}}", "fail before it warns"),
         ("checks: {ndcg_min: {warn: 0.5, fail: 0.9}}", "fail before it warns"),
         ("checks: {score_shift: 7}", "at most 1"),
-        ("checks: {left_top: 3}", "say warn, fail or off"),
+        ("checks: {left_top: 3}", "give warn, fail or off"),
         ("checks: {ndcg_min: {features: {rpm: 0.5}}}", "about all features together"),
         ("explain: {centring: mean}", "did you mean 'explain.centering'"),
         ("explain: {group_correlated: 0.9}", "no setting 'explain.group_correlated'"),

@@ -113,7 +113,7 @@ def test_limits_are_read_as_they_are_written(check, given, expected):
             "warns at 0.2 and fails at 0.1, so it would fail before it warns",
         ),
         ({"ndcg_min": {"warn": 0.1, "fail": 0.2}}, "checks.ndcg_min warns at 0.1 and fails at 0.2"),
-        ({"left_top": {"warn": 1}}, "checks.left_top is .*: say warn, fail or off"),
+        ({"left_top": {"warn": 1}}, "checks.left_top is .*: give warn, fail or off"),
         ({"ndcg_min": {"groups": {}}}, "checks.ndcg_min is about all groups together; it has no groups of its own"),
         ({"score_shift": {"features": [1]}}, r"checks.score_shift.features is \[1\]; give a mapping from names"),
         ({"score_shift": {"groups": {"g": 3}}}, "checks.score_shift.groups.g is 3"),
