@@ -85,7 +85,8 @@ class Sample:
 
 
 def _threshold(fraction: float) -> np.uint64:
-    return np.uint64(min(int(fraction * 2.0**64), 2**64 - 1))
+    """Draws below it are a fraction, below 1, of all."""
+    return np.uint64(int(fraction * 2.0**64))
 
 
 def _all_row_groups(sample: Sample, files: Sequence[LakeFile]) -> list[frozenset[int]]:

@@ -439,6 +439,21 @@ def test_a_single_column_that_just_fits_is_not_streamed():
     assert streamed.batch_rows == rows
 
 
+def test_columns_of_outputs_that_a_model_makes_are_sliced_one_by_one_if_need_be():
+    """No output is read again by every slice, so slices may be as narrow as one feature, and still whole."""
+    chosen = replace(selection(4, 0), model_outputs=1)
+    rows = 4 * MIB // 8
+    for budget, widths, batch_rows in ((20 * MIB, [1, 1, 1, 1], None), (20 * MIB - 1, [4], (20 * MIB - 1) // 64)):
+        plan = make_plan(footers([[rows]]), chosen, budget)
+        assert [part.stop - part.start for part in plan.slices()] == widths
+        assert {part.batch_rows for part in plan.slices()} == {batch_rows}
+
+
+def test_a_row_larger_than_the_budget_is_read_by_itself():
+    (part,) = make_plan(footers([[5]]), selection(1, 70_000), MIB).slices()
+    assert part.batch_rows == 1
+
+
 def test_a_slice_of_a_frame_counts_its_own_rows():
     part = Slice(7, 0, 3, lead=True, part="frame", first_row=20)
     assert part.live_rows == 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,62 @@ fractions = st.floats(0.001, 1.0)
 
 PINNED_DRAWS = [18100354960955532153, 1011592301371717398, 14802235044985263775]
 PINNED_ROW_GROUPS = [[0, 1, 2], [2], [1, 3]]
+PINNED_ORDER = {
+    0: [
+        (1, 2),
+        (6, 1),
+        (8, 0),
+        (10, 2),
+        (3, 1),
+        (4, 1),
+        (8, 3),
+        (11, 1),
+        (0, 1),
+        (7, 0),
+        (5, 2),
+        (2, 2),
+        (11, 2),
+        (9, 0),
+        (4, 0),
+        (2, 0),
+    ],
+    1: [
+        (11, 1),
+        (4, 1),
+        (8, 0),
+        (0, 0),
+        (2, 0),
+        (6, 1),
+        (10, 1),
+        (5, 1),
+        (8, 3),
+        (1, 1),
+        (3, 1),
+        (7, 0),
+        (11, 2),
+        (5, 2),
+        (9, 0),
+        (2, 2),
+    ],
+    2: [
+        (5, 1),
+        (2, 1),
+        (9, 1),
+        (6, 1),
+        (1, 2),
+        (11, 2),
+        (4, 2),
+        (2, 0),
+        (8, 2),
+        (10, 2),
+        (5, 3),
+        (7, 0),
+        (0, 0),
+        (3, 1),
+        (8, 1),
+        (11, 0),
+    ],
+}
 
 
 def test_rows_kept_at_a_fifth_are_among_those_kept_at_two_fifths():
@@ -164,12 +221,27 @@ def test_a_large_row_group_is_drawn_as_often_as_a_small_one():
 
 
 def test_draws_are_the_same_in_every_version():
-    """Samples of earlier runs must be found again: the draws of these rows are pinned."""
+    """Samples of earlier runs must be found again: the draws of these rows and row groups are pinned."""
     assert Sample(seed=7).draws("k=1/a.parquet", 2, 3).tolist() == PINNED_DRAWS
-    assert Sample(seed=7).draws("k=1/a.parquet", 2, 3, start=5).tolist() != PINNED_DRAWS
     lake = files([[10] * 5, [10] * 3, [10] * 4], 2)
     kept = [sorted(groups) for groups in Sample(0.5, 7, "row-groups").row_groups(lake)]
     assert kept == PINNED_ROW_GROUPS
+    for seed, first in PINNED_ORDER.items():
+        assert order(deep(), seed)[: len(first)] == first
+
+
+def deep() -> list[LakeFile]:
+    """Files in folders of folders."""
+    paths = [f"y={y}/m={m}/{i}.parquet" for y in (1, 2) for m in (1, 2, 3) for i in range(2)]
+    return [LakeFile(f"/l/{path}", path, 1, 0, (5,) * (2 + n % 3), 0, ()) for n, path in enumerate(paths)]
+
+
+def order(lake: list[LakeFile], seed: int) -> list[tuple[int, int]]:
+    """(file, row group) in the order of which samples are the start."""
+    total = sum(len(file.row_groups) for file in lake)
+    kept = [Sample(count / total, seed, "row-groups").row_groups(lake) for count in range(1, total + 1)]
+    sets = [{(i, g) for i, groups in enumerate(each) for g in groups} for each in kept]
+    return [next(iter(larger - smaller)) for smaller, larger in pairwise([set(), *sets])]
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -241,6 +313,17 @@ def test_every_file_and_folder_has_its_share_of_any_sample():
                 assert abs(inside - count * size / total) <= 1.0
             for groups, rows in zip(kept, layout, strict=True):
                 assert abs(len(groups) - count * len(rows) / total) <= 2.0
+
+
+def test_folders_of_folders_have_their_share_too():
+    lake = deep()
+    for seed in range(5):
+        taken = order(lake, seed)
+        for count in range(1, len(taken) + 1):
+            for folder in {file.relative.rpartition("/")[0] for file in lake}:
+                mine = [i for i, file in enumerate(lake) if file.relative.startswith(folder + "/")]
+                size = sum(len(lake[i].row_groups) for i in mine)
+                assert abs(sum(i in mine for i, _ in taken[:count]) - count * size / len(taken)) <= 1.5
 
 
 def test_row_groups_are_drawn_by_seed():
