@@ -115,6 +115,8 @@ def test_long_doubles_are_numbers():
 
 
 WHOLE = plain()["whole"]
+
+
 OTHER = {
     "datetime": (pd.date_range("2024", periods=ROWS), "a time"),
     "zoned": (pd.date_range("2024", periods=ROWS, tz="UTC"), "a time"),
@@ -200,3 +202,10 @@ def test_slices_of_a_frame_cover_every_row_once():
 def test_anything_else_is_not_a_lake():
     with pytest.raises(UsageError, match="not int"):
         explain(7, output="pred")
+
+
+def test_vectors_in_a_frame_are_left_out_with_advice():
+    cells = pa.array([[0.5, 1.5]] * 20, pa.list_(pa.float64(), 2))
+    frame = pd.DataFrame({"v": pd.Series(cells, dtype=pd.ArrowDtype(cells.type)), "x": np.arange(20.0)})
+    found = explain(frame.assign(pred=np.arange(20.0)), output="pred")
+    assert "save it as Parquet" in found.facts.left_out["v"]

@@ -17,7 +17,6 @@ from pyarrow import fs
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.lake.column_blocks import BLOCK_COLUMNS, MAX_VECTOR_COLUMNS, column_blocks, vector_ranges
 from excir_dask.lake.locate import Location
 from excir_dask.lake.plan import (
     SPAN_FILES,
@@ -228,39 +227,6 @@ def test_columns_come_in_blocks_that_share_their_spans():
     plan = make_plan(footers([[100], [100]]), selection(600), MIB)
     assert [(block[0][0].start, block[-1][-1].stop) for block in plan.blocks] == [(0, 200), (200, 400), (400, 600)]
     assert sum(part.lead for part in plan.slices()) == plan.spans
-
-
-@given(st.integers(1, 20_000))
-def test_column_blocks_are_neighbours_of_about_equal_width(features):
-    blocks = column_blocks(features)
-    assert [start for start, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
-    assert blocks[-1][1] == features
-    widths = [stop - start for start, stop in blocks]
-    assert max(widths) <= BLOCK_COLUMNS
-    assert max(widths) - min(widths) <= 1
-
-
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3000)), min_size=1, max_size=6), st.integers(0, 400))
-def test_column_blocks_do_not_cut_vectors_of_up_to_1024_elements(layout, rest):
-    vectors, features = [], 0
-    for plain, elements in layout:
-        vectors.append((features + plain, features + plain + elements))
-        features += plain + elements
-    features += rest
-    blocks = column_blocks(features, vectors)
-    assert [start for start, _ in blocks] == [0, *(stop for _, stop in blocks[:-1])]
-    assert blocks[-1][1] == features
-    assert max(stop - start for start, stop in blocks) <= BLOCK_COLUMNS + MAX_VECTOR_COLUMNS
-    for start, stop in vectors:
-        decoded = sum(first < stop and start < last for first, last in blocks)
-        assert decoded <= -(-(stop - start) // MAX_VECTOR_COLUMNS), "each of those blocks decodes the whole vector"
-
-
-def test_vector_ranges_are_runs_of_elements_of_one_vector():
-    chosen = replace(
-        selection(7), vectors={"x1": ("u", 0), "x2": ("u", 1), "x3": ("v", 0), "x5": ("v", 2), "x6": ("v", 3)}
-    )
-    assert vector_ranges(chosen) == [(1, 3), (3, 4), (5, 7)]
 
 
 def test_empty_files_and_empty_row_groups_are_in_no_slice():

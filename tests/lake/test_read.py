@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import pickle
-from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
-import dask
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from lakes import ALWAYS, cir, faulty, numbers, only_slice, prepared, read_all, write
+from lakes import cir, numbers, only_slice, prepared, read_all, write
 
 from excir_dask import explain
-from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.errors import DataError
 from excir_dask.graph.measure import Request, measure
 from excir_dask.graph.run import LocalRunner
-from excir_dask.lake.read import read_slice
 from excir_dask.lake.sample import Sample
 from excir_dask.results.metadata import RowCounts
 
@@ -174,181 +167,3 @@ def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fractio
         np.testing.assert_array_equal(getattr(found.features.stats, field), getattr(whole.features.stats, field))
     for field in ("numerator", "denominator", "squares", "signed_squares", "abs_y", "abs_x", "weight"):
         np.testing.assert_allclose(getattr(found.sums, field), getattr(whole.sums, field), rtol=1e-12)
-
-
-@pytest.fixture
-def planned(tmp_path):
-    file = write(tmp_path / "deep" / "0.parquet", numbers(ROWS), row_group_size=ROWS)
-    return file, *prepared(tmp_path)
-
-
-def consume(plan, layout, batch_rows=None):
-    return [read_all(replace(piece, batch_rows=batch_rows), layout) for piece in plan.slices()]
-
-
-@pytest.mark.parametrize("batch_rows", [None, 7])
-@pytest.mark.parametrize("change", ["removed", "rewritten", "truncated", "grown", "other row groups", "emptied"])
-def test_a_file_that_changed_since_the_plan_is_named(planned, change, batch_rows):
-    file, plan, layout = planned
-    size = file.stat().st_size
-    if change == "removed":
-        file.unlink()
-    elif change == "rewritten":
-        write(file, numbers(ROWS).append_column("more", pa.array(range(ROWS))), row_group_size=ROWS)
-    elif change == "truncated":
-        file.write_bytes(file.read_bytes()[: size // 2])
-    elif change == "grown":
-        file.write_bytes(file.read_bytes() + b"more")
-    elif change == "emptied":
-        file.write_bytes(b"")
-    else:
-        write(file, numbers(ROWS), row_group_size=ROWS // 2)
-        piece = only_slice(plan)
-        part = replace(piece.fragments[0], size=file.stat().st_size)
-        plan = replace(plan, blocks=(((replace(piece, fragments=(part,)),),),))
-    with pytest.raises(LakeChangedError, match=r"deep/0\.parquet .*run again"):
-        consume(plan, layout, batch_rows)
-
-
-@pytest.mark.parametrize("batch_rows", [None, 7])
-def test_pages_that_are_no_longer_readable_are_an_error_that_names_the_file(planned, batch_rows):
-    file, plan, layout = planned
-    footer = pq.read_metadata(file)
-    start = footer.row_group(0).column(0).dictionary_page_offset or footer.row_group(0).column(0).data_page_offset
-    data = bytearray(file.read_bytes())
-    data[start : len(data) - footer.serialized_size - 8] = bytes(len(data) - footer.serialized_size - 8 - start)
-    file.write_bytes(data)
-    with pytest.raises(DataError, match=r"deep/0\.parquet is damaged"):
-        consume(plan, layout, batch_rows)
-
-
-def test_a_file_lost_after_the_plan_stops_the_run_with_its_name(lake, pauses):
-    with (
-        faulty({("open", "a.parquet"): (range(2, ALWAYS.stop), FileNotFoundError)}),
-        pytest.raises(LakeChangedError, match=r"deep/a\.parquet was removed during the run") as caught,
-    ):
-        explain(f"faulty://{lake}", output="pred")
-    assert caught.value.exit_code == 75
-    assert pauses == []
-
-
-@pytest.mark.parametrize("failing", [{1}, {2}, {2, 3}, {2, 3, 4}, {1, 3}], ids=str)
-def test_scores_do_not_depend_on_opens_that_fail_and_pass(lake, pauses, failing):
-    with faulty({}) as calls:
-        expected = cir(f"faulty://{lake}")
-    opens = calls.count(("open", "a.parquet"))
-    assert expected == cir(lake)
-    with faulty({("open", "a.parquet"): (failing, ConnectionError)}) as calls:
-        assert cir(f"faulty://{lake}") == expected
-    assert calls.count(("open", "a.parquet")) == opens + len(failing)
-    assert len(pauses) == len(failing)
-
-
-def test_scores_do_not_depend_on_which_read_fails_once(tmp_path, pauses):
-    write(tmp_path / "0.parquet", numbers(30), row_group_size=15)
-    with faulty({}) as calls:
-        expected = cir(f"faulty://{tmp_path}")
-    reads = calls.count(("read", "0.parquet"))
-    assert expected == cir(tmp_path)
-    assert reads > 3
-    for number in range(1, reads + 1):
-        pauses.clear()
-        with faulty({("read", "0.parquet"): ({number}, TimeoutError)}) as calls:
-            assert cir(f"faulty://{tmp_path}") == expected
-        assert calls.count(("read", "0.parquet")) > reads
-        assert len(pauses) == 1
-
-
-def test_reads_that_keep_failing_are_an_error_that_names_the_file_and_the_tries(lake, pauses):
-    with faulty({}) as calls:
-        plan, layout = prepared(f"faulty://{lake}")
-    before = calls.count(("read", "a.parquet"))
-    later = range(before + 1, ALWAYS.stop)
-    with (
-        faulty({("read", "a.parquet"): (later, OSError)}) as calls,
-        pytest.raises(
-            ReadError, match=r"deep/a\.parquet cannot be read: injected: read of a\.parquet.*4 tries"
-        ) as caught,
-    ):
-        explain(f"faulty://{lake}", output="pred")
-    assert caught.value.exit_code == 75
-    assert pauses == sorted(pauses)
-    assert len(pauses) == 3
-    with faulty({("read", "a.parquet"): (ALWAYS, OSError)}), pytest.raises(ReadError, match=r"deep/a\.parquet"):
-        consume(plan, layout)
-
-
-def test_a_denied_read_is_not_tried_again(lake, pauses):
-    with (
-        faulty({("open", "a.parquet"): ({2}, PermissionError)}) as calls,
-        pytest.raises(DataError, match=r"deep/a\.parquet cannot be read: .*injected"),
-    ):
-        explain(f"faulty://{lake}", output="pred")
-    assert calls.count(("open", "a.parquet")) == 2
-    assert pauses == []
-
-
-def test_a_slice_and_its_layout_travel_by_pickle(lake):
-    with faulty({}):
-        plan, layout = prepared(f"faulty://{lake}")
-        piece, there = pickle.loads(pickle.dumps((only_slice(plan), layout)))
-        pd.testing.assert_frame_equal(read_all(piece, there)[0], read_all(only_slice(plan), layout)[0])
-
-
-def open_files() -> list[str]:
-    """Parquet files that this process has open."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-    return [path for path in found if path.endswith(".parquet")]
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_files_are_closed_when_a_slice_is_given_up(lake):
-    plan, layout = prepared(lake)
-    blocks = read_slice(only_slice(plan), layout)
-    next(blocks)
-    assert len(open_files()) == 3
-    blocks.close()
-    assert open_files() == []
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-@pytest.mark.parametrize("read", range(3, 7))
-def test_no_file_stays_open_after_a_read_that_failed_and_passed(tmp_path, pauses, read):
-    write(tmp_path / "0.parquet", numbers(30))
-    with faulty({("read", "0.parquet"): ({read}, TimeoutError)}):
-        cir(f"faulty://{tmp_path}")
-    gc.collect()
-    assert len(pauses) == 1
-    assert open_files() == []
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_a_file_of_a_remote_store_is_closed_with_its_slice_because_it_holds_what_it_fetched(lake):
-    with faulty({}):
-        plan, layout = prepared(f"faulty://{lake}")
-        read_all(only_slice(plan), layout)
-        assert open_files() == []
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_no_file_stays_open_after_a_run(lake, scheduler):
-    with dask.config.set(scheduler=scheduler):
-        explain(lake, output="pred")
-    gc.collect()
-    assert open_files() == []
-
-
-@pytest.mark.parametrize("compression", ["snappy", "zstd", "gzip", "none"])
-def test_a_damaged_file_is_not_worth_another_try(tmp_path, compression):
-    write(tmp_path / "lake" / "x.parquet", numbers(20_000), compression=compression)
-    path = tmp_path / "lake" / "x.parquet"
-    content = path.read_bytes()
-    header = pq.read_metadata(path).row_group(0).column(0).data_page_offset
-    path.write_bytes(content[:header] + bytes([255]) * 40 + content[header + 40 :])
-    with pytest.raises(DataError, match=r"x\.parquet is damaged: .*; rewrite the file") as caught:
-        cir(tmp_path / "lake")
-    assert caught.value.exit_code == 3

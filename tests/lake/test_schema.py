@@ -11,9 +11,8 @@ import pytest
 from lakes import cir, columns, numbers, write
 
 from excir_dask import explain
-from excir_dask.errors import SchemaError, UsageError
+from excir_dask.errors import SchemaError
 from excir_dask.lake.schema import conflicts
-from excir_dask.lake.select import select
 
 ROWS = 40
 
@@ -85,6 +84,8 @@ def test_text_that_one_file_lacks_does_not_stop_a_run(tmp_path):
 
 
 VALUES = np.arange(ROWS) % 7
+
+
 WIDTHS = [
     pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
     pa.float16(), pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.decimal256(50, 3),
@@ -161,72 +162,6 @@ def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(tmp_
         cir(tmp_path, output="x")
     with pytest.raises(SchemaError, match=rf"column 'x' \(weights\).*{what}"):
         cir(tmp_path, weights="x")
-
-
-def test_a_pattern_passes_over_what_is_not_a_number(tmp_path):
-    write(tmp_path / "0.parquet", with_column("x", pa.array(["x"] * ROWS)))
-    assert set(cir(tmp_path, features="*")) == {"a", "b"}
-
-
-@pytest.fixture
-def wide(tmp_path):
-    """Columns temp_0 to temp_3, speed and pred."""
-    draw = np.random.default_rng(0)
-    names = ["temp_0", "temp_1", "temp_2", "temp_3", "speed", "pred"]
-    write(tmp_path / "wide.parquet", {name: draw.normal(size=ROWS) for name in names})
-    return columns(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("features", "expected"),
-    [
-        (None, "temp_0 temp_1 temp_2 temp_3 speed"),
-        ("temp_*", "temp_0 temp_1 temp_2 temp_3"),
-        (["temp_*", "!temp_1"], "temp_0 temp_2 temp_3"),
-        (["!temp_*"], "speed"),
-        (["speed", "temp_1"], "speed temp_1"),
-        (["speed", "temp_[01]"], "speed temp_0 temp_1"),
-        (["temp_?", "temp_1"], "temp_1 temp_0 temp_2 temp_3"),
-        (["temp_1", "temp_1", "temp_1*"], "temp_1"),
-        (["*", "!temp_0", "!temp_[12]"], "temp_3 speed"),
-    ],
-)
-def test_patterns_choose_features(wide, features, expected):
-    assert select(wide, ["pred"], features=features).features == tuple(expected.split())
-
-
-def test_a_pattern_never_takes_outputs_or_weights_for_features(wide):
-    assert select(wide, ["pred"], "speed", "*").features == ("temp_0", "temp_1", "temp_2", "temp_3")
-
-
-def test_a_wrong_name_is_answered_with_the_nearest_one(wide):
-    with pytest.raises(SchemaError, match=r"'sped' \(features\) is not in the lake; did you mean 'speed'"):
-        select(wide, ["pred"], features=["sped"])
-    with pytest.raises(SchemaError, match=r"'prd' \(output\) is not in the lake; did you mean 'pred'"):
-        select(wide, ["prd"])
-    with pytest.raises(SchemaError, match=r"'sped' \(weights\) is not in the lake; did you mean 'speed'"):
-        select(wide, ["pred"], "sped")
-
-
-@pytest.mark.parametrize("pattern", ["tmp_*", "!tmp_*", "!nothing"])
-def test_a_pattern_that_matches_nothing_is_an_error(wide, pattern):
-    with pytest.raises(SchemaError, match=f"pattern '{pattern.lstrip('!')}".replace("*", r"\*")):
-        select(wide, ["pred"], features=["speed", pattern])
-
-
-def test_an_output_asked_for_as_a_feature_is_wrong_usage(wide):
-    with pytest.raises(UsageError, match="'pred' is both a feature and an output"):
-        select(wide, ["pred"], features=["speed", "pred"])
-
-
-def test_an_output_that_is_also_the_weights_is_wrong_usage(wide):
-    with pytest.raises(UsageError, match="outputs and weights name column 'pred' twice"):
-        select(wide, ["pred"], "pred")
-
-
-def test_a_run_without_a_single_feature_is_an_error_that_counts(wide):
-    with pytest.raises(SchemaError, match=r"no column is left to explain: 6 columns"):
-        select(wide, ["pred"], features=["!*"])
 
 
 STRANGE = [

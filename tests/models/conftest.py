@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
+from skl2onnx import to_onnx
+from sklearn.linear_model import LogisticRegression
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +47,20 @@ def binary(target: pd.Series) -> pd.Series:
 @pytest.fixture(scope="session")
 def three(target: pd.Series) -> pd.Series:
     return pd.qcut(target, 3, labels=False)
+
+
+@pytest.fixture
+def files(tmp_path, table, complete, binary):
+    """One whole file of each kind."""
+    booster = xgb.train(
+        {"objective": "binary:logistic", "max_depth": 3}, xgb.DMatrix(table, binary, enable_categorical=True), 3
+    )
+    booster.save_model(tmp_path / "m.ubj")
+    booster.save_model(tmp_path / "m.json")
+    settings = {"objective": "binary", "num_leaves": 5, "verbosity": -1}
+    lgb.train(settings, lgb.Dataset(table, binary), 3).save_model(tmp_path / "m.txt")
+    X = complete.to_numpy(np.float32)
+    (tmp_path / "m.onnx").write_bytes(
+        to_onnx(LogisticRegression().fit(X, binary), X[:1], target_opset=17).SerializeToString()
+    )
+    return tmp_path

@@ -1,11 +1,10 @@
 """LightGBM models score as LightGBM does."""
 
-import pickle
-
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+from check_scores import check
 
 from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
@@ -15,15 +14,6 @@ SMALL = {"num_leaves": 5, "verbosity": -1, "num_threads": 1, "deterministic": Tr
 
 def train(frame, label, objective, rounds=4, **settings):
     return lgb.train({"objective": objective, **SMALL, **settings}, lgb.Dataset(frame, label), rounds)
-
-
-def check(model, block, expected):
-    expected = np.asarray(expected).reshape(len(block), -1).T
-    for each in (model, pickle.loads(pickle.dumps(model))):
-        names, values = each.score(block)
-        assert names == model.names
-        assert values.flags.c_contiguous
-        np.testing.assert_array_equal(values, expected)
 
 
 @pytest.mark.parametrize(

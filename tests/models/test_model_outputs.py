@@ -373,3 +373,26 @@ def with_nothing(frame: pd.DataFrame):
     import dask.dataframe as dd
 
     return dd.concat([dd.from_pandas(frame.iloc[:0], npartitions=1), dd.from_pandas(frame, npartitions=2)])
+
+
+def test_the_synchronous_scheduler_is_respected():
+    import threading
+
+    import dask
+
+    def where(frame: pd.DataFrame) -> np.ndarray:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("another thread")
+        return frame["a"].to_numpy()
+
+    with dask.config.set(scheduler="synchronous"):
+        import dask.dataframe as dd
+
+        explain(dd.from_pandas(table(), npartitions=2), model=where)
+
+
+def test_a_model_that_lacks_a_column_says_so_before_anything_else():
+    frame = table()
+    model = xgb.XGBRegressor(n_estimators=2).fit(frame, frame["a"])
+    with pytest.raises(SchemaError, match="lacks 1: d"):
+        explain(frame.drop(columns="d"), model=model)

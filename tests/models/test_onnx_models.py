@@ -1,13 +1,14 @@
 """ONNX models score as onnxruntime does, and close to the model they were made from."""
 
 import json
-import pickle
+from functools import partial
 
 import numpy as np
 import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+from check_scores import check
 from onnx import TensorProto, helper
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
@@ -32,12 +33,7 @@ def export(path, estimator, X, zipmap=None, **options):
     return path
 
 
-def check(model, block, expected, names):
-    for each in (model, pickle.loads(pickle.dumps(model))):
-        found, values = each.score(block)
-        assert found == names
-        assert values.flags.c_contiguous
-        np.testing.assert_allclose(values, np.asarray(expected).reshape(len(block), -1).T, rtol=1e-4, atol=1e-5)
+check_close = partial(check, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("zipmap", [None, False, "columns"])
@@ -55,10 +51,10 @@ def test_classifiers_with_and_without_zipmap(tmp_path, complete, binary, three, 
     estimator.fit(X, np.array(["low", "mid", "high"])[three])
     model = load_model(export(tmp_path / "three.onnx", estimator, X, zipmap), columns=COLUMNS)
     assert (model.kind, model.input_type, model.predict_type) == ("onnx", "float32", "as exported")
-    check(model, X, estimator.predict_proba(X), ("high", "low", "mid"))
+    check_close(model, X, estimator.predict_proba(X), ("high", "low", "mid"))
     estimator.fit(X, binary)
     model = load_model(export(tmp_path / "two.onnx", estimator, X, zipmap), columns=COLUMNS)
-    check(model, X, estimator.predict_proba(X)[:, 1], ("1",))
+    check_close(model, X, estimator.predict_proba(X)[:, 1], ("1",))
 
 
 def test_scores_equal_those_of_onnxruntime(tmp_path, complete, three):
@@ -72,15 +68,15 @@ def test_raw_scores_are_margins(tmp_path, complete, binary):
     X = complete.to_numpy(np.float32)
     estimator = LogisticRegression().fit(X, binary)
     path = export(tmp_path / "m.onnx", estimator, X, False, raw_scores=True)
-    check(load_model(path, columns=COLUMNS), X, estimator.decision_function(X), ("1",))
+    check_close(load_model(path, columns=COLUMNS), X, estimator.decision_function(X), ("1",))
 
 
 def test_regressors_of_one_and_two_targets(tmp_path, complete, target):
     X = complete.to_numpy(np.float32)
     one = RandomForestRegressor(5, random_state=0).fit(X, target)
-    check(load_model(export(tmp_path / "1.onnx", one, X), columns=COLUMNS), X, one.predict(X), ("prediction",))
+    check_close(load_model(export(tmp_path / "1.onnx", one, X), columns=COLUMNS), X, one.predict(X), ("prediction",))
     two = LinearRegression().fit(X, np.column_stack([target, -target]))
-    check(load_model(export(tmp_path / "2.onnx", two, X), columns=COLUMNS), X, two.predict(X), ("0", "1"))
+    check_close(load_model(export(tmp_path / "2.onnx", two, X), columns=COLUMNS), X, two.predict(X), ("0", "1"))
 
 
 def test_columns_come_from_the_argument_or_the_metadata(tmp_path, complete, binary):
@@ -110,7 +106,7 @@ def test_one_input_for_each_column_names_them(tmp_path, complete, target):
     (tmp_path / "m.onnx").write_bytes(found.SerializeToString())
     model = load_model(tmp_path / "m.onnx")
     assert (model.columns, model.input_type) == (("a", "b", "c"), "float32")
-    check(model, complete.to_numpy(), estimator.predict(complete), ("prediction",))
+    check_close(model, complete.to_numpy(), estimator.predict(complete), ("prediction",))
 
 
 def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
@@ -121,7 +117,7 @@ def test_text_columns_make_it_take_a_frame(tmp_path, complete, table, target):
     (tmp_path / "m.onnx").write_bytes(to_onnx(estimator, initial_types=types, target_opset=OPSET).SerializeToString())
     model = load_model(tmp_path / "m.onnx")
     assert (model.columns, model.input_type, model.names) == (("a", "word"), "frame", None)
-    check(model, frame, estimator.predict(frame), ("prediction",))
+    check_close(model, frame, estimator.predict(frame), ("prediction",))
     with pytest.raises(ModelError, match="takes 'word' as object, but the block has missing values"):
         model.score(frame.assign(word=None))
 

@@ -1,13 +1,15 @@
 """XGBoost models score as XGBoost does."""
 
 import json
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
+from check_scores import check
 
+from excir_dask import explain
 from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
 
@@ -17,16 +19,6 @@ SMALL = {"max_depth": 3, "nthread": 1}
 def train(frame, label, objective, rounds=4, **settings):
     data = xgb.DMatrix(frame, label, enable_categorical=True)
     return xgb.train({"objective": objective, **SMALL, **settings}, data, rounds)
-
-
-def check(model, block, expected):
-    """Score it here, and again after a round trip through pickle."""
-    expected = np.asarray(expected).reshape(len(block), -1).T
-    for each in (model, pickle.loads(pickle.dumps(model))):
-        names, values = each.score(block)
-        assert names == model.names
-        assert values.flags.c_contiguous
-        np.testing.assert_array_equal(values, expected)
 
 
 @pytest.mark.parametrize(
@@ -230,3 +222,33 @@ def test_an_empty_block_has_no_rows(numbers, three):
     names, values = model.score(numbers[:0].to_numpy())
     assert names == ("0", "1", "2")
     assert values.shape == (3, 0)
+
+
+def table(rows: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.standard_normal((rows, 4)), columns=list("abcd"))
+
+
+def cir(explanation) -> pd.Series:
+    return explanation.of().set_index("feature")["cir"]
+
+
+def categorical(values: pd.Series) -> tuple[pd.DataFrame, xgb.XGBRegressor]:
+    frame = pd.DataFrame({"x": np.random.default_rng(3).standard_normal(len(values)), "k": values.astype("category")})
+    return frame, xgb.XGBRegressor(n_estimators=4, enable_categorical=True).fit(frame, frame["x"])
+
+
+def test_a_model_and_its_booster_do_not_get_in_each_others_way(tmp_path):
+    frame = table()
+    model = xgb.XGBClassifier(n_estimators=3).fit(frame, frame["a"] > 0)
+    one, other = explain(frame, model=model), explain(frame, model=model.get_booster())
+    model.save_model(tmp_path / "m.ubj")
+    third = explain(frame, model=tmp_path / "m.ubj")
+    pd.testing.assert_series_equal(cir(one), cir(other))
+    pd.testing.assert_series_equal(cir(one), cir(third))
+
+
+def test_categories_that_xgboost_does_not_store_whole_are_refused():
+    frame, model = categorical(pd.Series(["K\u00f6ln", "Rom"] * 50))
+    with pytest.raises(ModelError, match="beyond ASCII"):
+        explain(frame, model=model)

@@ -8,7 +8,7 @@ import pytest
 from oracle import without_groups
 
 from excir_dask import explain
-from excir_dask.errors import SchemaError, UsageError
+from excir_dask.errors import DataError, SchemaError, UsageError
 from excir_dask.kernels import categories
 
 ROWS = 900
@@ -141,3 +141,25 @@ def test_the_result_does_not_depend_on_slices_or_threads(tmp_path):
         with dask.config.set(num_workers=threads):
             texts.add(explain(lake, output="pred", categoricals="indicators", budget="1MiB").to_json())
     assert len(texts) == 1
+
+
+def test_a_category_called_other_keeps_its_name():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"city": rng.choice(["(other)", "a", "b", "c"], 500, p=[0.4, 0.3, 0.2, 0.1])})
+    frame["pred"] = rng.standard_normal(500)
+    found = explain(frame, output="pred", categoricals="indicators", max_categories=2)
+    assert found.groups["members"][0] == ["city=(other)", "city=a", "city=(all others)"]
+
+
+def test_two_features_of_one_name_are_an_error():
+    frame = pd.DataFrame({"city": ["a", "b"] * 50, "city=a": np.arange(100.0), "pred": np.arange(100.0)})
+    with pytest.raises(DataError, match="two features are called 'city=a'"):
+        explain(frame, output="pred", categoricals="indicators")
+
+
+def test_a_column_of_names_that_was_asked_for_is_an_error():
+    frame = pd.DataFrame({"id": [f"n{i}" for i in range(10_500)], "x": 1.0 * np.arange(10_500)})
+    frame["pred"] = frame["x"]
+    with pytest.raises(DataError, match=r"'id' \(features\) has more than 10,000"):
+        explain(frame, output="pred", features=["id"], categoricals="indicators")
+    assert set(explain(frame, output="pred", categoricals="indicators").features["feature"]) == {"x"}

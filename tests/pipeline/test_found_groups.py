@@ -119,3 +119,30 @@ def test_many_columns_are_told_what_finding_groups_costs(lake, monkeypatch, capl
     explain(lake[0], output="pred", group_correlated=0.9, group_rows=100)
     assert "200 columns" in caplog.text
     assert "GB" in caplog.text
+
+
+def table(rows: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.standard_normal((rows, 4)), columns=list("abcd"))
+
+
+def test_the_sample_for_groups_is_as_large_as_the_rows_allow(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.standard_normal((100_000, 20)), columns=[f"x{i}" for i in range(20)])
+    frame["pred"] = np.where(rng.random(100_000) < 0.004, rng.standard_normal(100_000), np.nan)
+    lake = write_lake(tmp_path / "lake", frame, 4)
+    assert explain(lake, output="pred", group_correlated=0.3).groups.empty
+    assert explain(frame, output="pred", group_correlated=0.3).groups.empty
+
+
+def test_found_groups_do_not_replace_given_ones():
+    frame = table().assign(e=lambda f: f["a"] * 2, pred=lambda f: f["a"])
+    given = {"a": ["b"], "e": ["c"], "a (correlated)": ["d"], "e (correlated)": ["d"]}
+    found = explain(frame, output="pred", groups=given, group_correlated=0.9).groups.set_index("group")["members"]
+    assert {name: found[name] for name in given} == given
+    assert ["a", "e"] in list(found)
+
+
+def test_too_many_rows_for_groups_are_refused_before_reading():
+    with pytest.raises(UsageError, match="group_rows is 400,000"):
+        explain(table().assign(pred=1.0), output="pred", group_correlated=0.9, group_rows=400_000)

@@ -1,10 +1,9 @@
-"""Estimators and functions as models."""
-
-import pickle
+"""Estimators as models."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from check_scores import check
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
@@ -15,17 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from excir_dask.errors import ModelError, UsageError
+from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
-from excir_dask.models.scoring import open_predictor
-
-
-def check(model, block, expected, names):
-    for each in (model, pickle.loads(pickle.dumps(model))):
-        found, values = each.score(block)
-        assert found == names
-        assert values.flags.c_contiguous
-        np.testing.assert_array_equal(values, np.asarray(expected).reshape(len(block), -1).T)
 
 
 def test_classifiers_give_margins_or_probabilities(complete, binary, three):
@@ -124,87 +114,3 @@ def test_an_estimator_that_fails_says_so(complete, binary):
         ModelError, match=r"LogisticRegression.decision_function raised ValueError on 240 rows: Input X"
     ):
         model.score(complete.assign(a=np.nan))
-
-
-@pytest.mark.parametrize(
-    ("function", "names"),
-    [
-        (lambda frame: frame["a"].to_numpy(), ("output",)),
-        (lambda frame: frame["a"], ("a",)),
-        (lambda frame: frame["a"].rename(None), ("output",)),
-        (lambda frame: frame[["a", "b"]].to_numpy(np.float32), ("0", "1")),
-        (lambda frame: frame[["c", "a"]], ("c", "a")),
-        (lambda frame: frame[["a"]].to_numpy(), ("output",)),
-        (lambda frame: (frame["a"] > 0).to_numpy(), ("output",)),
-        (lambda frame: frame["a"].round().astype("Int64"), ("a",)),
-        (lambda frame: list(frame["a"]), ("output",)),
-    ],
-)
-def test_functions_return_arrays_series_and_frames(complete, function, names):
-    model = load_model(function)
-    assert (model.kind, model.columns, model.names, model.input_type) == ("callable", None, None, "frame")
-    check(model, complete, np.asarray(function(complete), float), names)
-
-
-def test_missing_values_of_pandas_become_nan(complete):
-    values = load_model(lambda frame: frame["a"].where(frame["a"] > 0).astype("Float64")).score(complete)[1]
-    np.testing.assert_array_equal(values[0], complete["a"].where(complete["a"] > 0))
-
-
-def half(frame):
-    return frame[: len(frame) // 2].to_numpy()
-
-
-def words(frame):
-    return np.repeat("1", len(frame))
-
-
-def broken(frame):
-    return frame["nowhere"]
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (half, r"half returned an array of shape \(120, 3\) for 240 rows; expected \(240,\) or \(240, outputs\)"),
-        (words, "words returned <U1 values, for instance np.str_"),
-        (lambda frame: frame["a"].astype(str), "<lambda> returned object values, for instance|returned str"),
-        (broken, "broken raised KeyError on a DataFrame of 240 rows with the columns a, b, c: 'nowhere'"),
-        (lambda frame: 1.0, "returned float; expected an array, Series or DataFrame of 240 rows"),
-        (lambda frame: None, "returned NoneType"),
-        (lambda frame: frame.to_numpy()[None], r"shape \(1, 240, 3\)"),
-        (lambda frame: frame[["a", "a"]], "outputs with the same name: a, a"),
-        (lambda frame: frame.to_numpy() * 1j, "complex128 values, .*; expected numbers"),
-        (lambda frame: frame[[]], r"shape \(240, 0\)"),
-    ],
-)
-def test_functions_that_do_not_do_as_agreed(complete, function, message):
-    with pytest.raises(ModelError, match=message) as raised:
-        load_model(function).score(complete)
-    if function is broken:
-        assert isinstance(raised.value.__cause__, KeyError)
-
-
-def test_functions_may_know_their_columns(complete, binary):
-    estimator = LogisticRegression().fit(complete[["c", "a"]], binary)
-    model = load_model(estimator.predict_proba)
-    assert model.columns == ("c", "a")
-    check(model, complete, estimator.predict_proba(complete[["c", "a"]]), ("0", "1"))
-    with pytest.raises(ModelError, match="column 0 is 'c' in the model but 'a'"):
-        load_model(estimator.predict_proba, columns=["a", "c"])
-    assert load_model(half, columns=["b"]).columns == ("b",)
-    with pytest.raises(ModelError, match="takes column 'z', which is not among"):
-        load_model(half, columns=["z"]).score(complete)
-
-
-def test_what_is_no_model(complete):
-    for thing in (3, complete, LogisticRegression, {"a": 1}):
-        with pytest.raises(UsageError, match="a model is a file, a fitted model of XGBoost"):
-            load_model(thing)
-    with pytest.raises(UsageError, match="the booster is its item 'booster'"):
-        load_model({"booster": None, "history": {}})
-
-
-def test_functions_that_were_sent_are_opened_once():
-    model = load_model(half)
-    assert open_predictor(pickle.loads(pickle.dumps(model))) is open_predictor(pickle.loads(pickle.dumps(model)))

@@ -1,0 +1,51 @@
+"""Categories of a lake are compared with those that a model knows."""
+
+import numpy as np
+import pandas as pd
+import xgboost as xgb
+from oracle import write_lake
+
+from excir_dask import explain
+
+
+def table(rows: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.standard_normal((rows, 4)), columns=list("abcd"))
+
+
+def cir(explanation) -> pd.Series:
+    return explanation.of().set_index("feature")["cir"]
+
+
+def categorical(values: pd.Series) -> tuple[pd.DataFrame, xgb.XGBRegressor]:
+    frame = pd.DataFrame({"x": np.random.default_rng(3).standard_normal(len(values)), "k": values.astype("category")})
+    return frame, xgb.XGBRegressor(n_estimators=4, enable_categorical=True).fit(frame, frame["x"])
+
+
+def test_categories_that_are_numbers_fit_however_they_are_stored(tmp_path):
+    years = pd.Series(np.random.default_rng(4).choice([2019, 2020, 2021], 300))
+    frame, model = categorical(years)
+    expected = cir(explain(frame, model=model, features=["x"]))
+    for name, column in {"whole": years, "floating": years.astype(float)}.items():
+        lake = write_lake(tmp_path / name, frame.assign(k=column), 3)
+        pd.testing.assert_series_equal(cir(explain(lake, model=model, features=["x"])), expected)
+    for year, part in frame.assign(k=years).groupby("k"):
+        write_lake(tmp_path / "hive" / f"k={year}", part.drop(columns="k"))
+    found = cir(explain(tmp_path / "hive", model=model, features=["x"]))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_text_categories_may_be_folder_names_and_missing(tmp_path):
+    towns = pd.Series(np.random.default_rng(5).choice(["Oslo", "Rome"], 300))
+    frame, model = categorical(towns)
+    for town, part in frame.assign(k=towns).groupby("k"):
+        write_lake(tmp_path / f"k={town}", part.drop(columns="k"))
+    write_lake(tmp_path / "k=__HIVE_DEFAULT_PARTITION__", frame.drop(columns="k").head(20))
+    assert explain(tmp_path, model=model, features=["x"]).facts.rows.used == 320
+
+
+def test_more_categories_than_are_counted_for_indicators_are_fine_for_a_model(tmp_path):
+    names = pd.Series([f"n{i}" for i in range(10_400)])
+    frame, model = categorical(names)
+    lake = write_lake(tmp_path / "lake", frame.assign(k=names), 2)
+    assert explain(lake, model=model, features=["x"]).facts.rows.used == 10_400
