@@ -118,7 +118,7 @@ def test_many_columns_are_told_what_finding_groups_costs(lake, monkeypatch, capl
     monkeypatch.setattr("excir_dask.pipeline.groups._MANY", 100)
     explain(lake[0], output="pred", group_correlated=0.9, group_rows=100)
     assert "200 columns" in caplog.text
-    assert "GB" in caplog.text
+    assert "MiB on the client" in caplog.text
 
 
 def table(rows: int = 3000) -> pd.DataFrame:
