@@ -149,6 +149,8 @@ def _is_a(value: Any, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
     if isinstance(hint, TypeVar):
         return type(value).__name__ in KINDS
+    if hasattr(origin, "__value__"):  # from numpy 2.5 on NDArray is a type alias
+        return _is_a(value, origin.__value__[arguments])
     if origin in (Union, UnionType):
         return any(_is_a(value, each) for each in arguments)
     if origin is np.ndarray:

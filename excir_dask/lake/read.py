@@ -170,7 +170,13 @@ def _file_block(
 
     def columns() -> Iterator[Floats]:
         for names in column_batches(features, layout, size):
-            arrays = read_columns(readers, names)
+            try:
+                arrays = read_columns(readers, names)
+            except Exception:
+                # pyarrow may keep the error and its traceback alive (Python 3.12 and later), so files cannot wait for
+                # the generator that opened them to be collected
+                stack.__exit__(*sys.exc_info())
+                raise
             arrays.reverse()
             while arrays:
                 yield arrays.pop()

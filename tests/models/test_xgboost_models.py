@@ -85,6 +85,7 @@ def test_booster_attribute_names_the_classes(numbers, binary, three):
         load_model(booster)
 
 
+@pytest.mark.filterwarnings("ignore:`XGBRF:FutureWarning")  # deprecated from xgboost 3.4 on, and still accepted
 def test_regression_ranking_targets_and_forests(numbers, target, three):
     ranker = xgb.XGBRanker(n_estimators=4, **SMALL).fit(numbers, three, qid=np.repeat(range(24), 10))
     model = load_model(ranker)

@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,10 @@ from pyiceberg.types import DoubleType, LongType, NestedField
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> SqlCatalog:
-    catalog = SqlCatalog("test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
-    catalog.create_namespace("lake")
-    return catalog
+def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
+    with SqlCatalog("test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}") as catalog:
+        catalog.create_namespace("lake")
+        yield catalog
 
 
 @pytest.fixture
