@@ -68,6 +68,8 @@ def read_slice(
         elif slice_.batch_rows is None:
             with ExitStack() as stack:
                 yield _file_block(slice_, layout, names, stack, scored)
+        elif slice_.head:
+            yield next(_stream(slice_, layout, names, scored))
         else:
             yield from _stream(slice_, layout, names, scored)
     finally:
@@ -199,7 +201,7 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
             code_reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
             codes = [code_reader.code_batches(name, batch_rows) for name in layout.categoricals]
         start = sampled = 0
-        for rows, batch in reader.batches(names, batch_rows):
+        for rows, batch in reader.batches(names, batch_rows, slice_.head):
             arrays = dict(zip(names, batch, strict=True))
             ranges = [
                 RowRange(fragment.relative, group, start, rows, fragment.deleted[0] if fragment.deleted else None)
