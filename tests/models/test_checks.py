@@ -2,24 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import xgboost as xgb
+from category_models import categorical, cir
 from oracle import write_lake
 
 from excir_dask import explain
-
-
-def table(rows: int = 3000) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(rng.standard_normal((rows, 4)), columns=list("abcd"))
-
-
-def cir(explanation) -> pd.Series:
-    return explanation.of().set_index("feature")["cir"]
-
-
-def categorical(values: pd.Series) -> tuple[pd.DataFrame, xgb.XGBRegressor]:
-    frame = pd.DataFrame({"x": np.random.default_rng(3).standard_normal(len(values)), "k": values.astype("category")})
-    return frame, xgb.XGBRegressor(n_estimators=4, enable_categorical=True).fit(frame, frame["x"])
 
 
 def test_categories_that_are_numbers_fit_however_they_are_stored(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from category_models import categorical, cir
 from check_scores import check
 
 from excir_dask import explain
@@ -228,15 +229,6 @@ def test_an_empty_block_has_no_rows(numbers, three):
 def table(rows: int = 3000) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     return pd.DataFrame(rng.standard_normal((rows, 4)), columns=list("abcd"))
-
-
-def cir(explanation) -> pd.Series:
-    return explanation.of().set_index("feature")["cir"]
-
-
-def categorical(values: pd.Series) -> tuple[pd.DataFrame, xgb.XGBRegressor]:
-    frame = pd.DataFrame({"x": np.random.default_rng(3).standard_normal(len(values)), "k": values.astype("category")})
-    return frame, xgb.XGBRegressor(n_estimators=4, enable_categorical=True).fit(frame, frame["x"])
 
 
 def test_a_model_and_its_booster_do_not_get_in_each_others_way(tmp_path):
