@@ -22,6 +22,8 @@ _TRANSIENT = (
     r"Timeout|timed out|Connection|Disconnected|Incomplete|Slow_?Down|Throttl|Too_? ?Many_? ?Requests|Unavailable"
     r"|Internal_? ?(Server_? ?)?(Error|Failure)|curlCode|Network|Payload|Reduce your request|\b(429|500|502|503|504)\b"
 )
+_NAMES = r"'[^']*'|\"[^\"]*\"|\S*/\S*"
+"""quoted names, paths and addresses: a folder called ``run-503`` says nothing of the server"""
 _MIN_SECRET_LENGTH = 4
 """characters; shorter values would match parts of ordinary words"""
 
@@ -54,7 +56,7 @@ def is_transient(error: Exception) -> bool:
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs raises it for status 503
         return True
-    return re.search(_TRANSIENT, f"{names} {error}", re.IGNORECASE) is not None
+    return re.search(_TRANSIENT, f"{names} {re.sub(_NAMES, '', str(error))}", re.IGNORECASE) is not None
 
 
 def redacted_message(error: Exception, options: Mapping[str, Any] | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from excir_dask.lake.store_errors import as_os_error, redact
+from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,12 @@ from excir_dask.lake.store_errors import as_os_error, redact
 )
 def test_messages_of_stores_are_told_apart(message, kind):
     assert type(as_os_error(OSError(f"When getting information for key 'x' in bucket 'b': {message}"))) is kind
+
+
+@pytest.mark.parametrize("name", ["'/data/run-429/lake'", '"/connection/timeout"', "/lakes/503/part.parquet"])
+def test_names_of_files_do_not_make_an_error_transient(name):
+    assert not is_transient(NotADirectoryError(20, f"Cannot create directory {name}. Detail: Not a directory"))
+    assert is_transient(OSError(f"AWS Error UNKNOWN (HTTP status 429) for {name}"))
 
 
 def test_what_is_shown_of_a_url_has_no_credentials():
