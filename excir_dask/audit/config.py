@@ -109,7 +109,7 @@ def _parse(given: dict[str, Any], source: Path) -> Config:
     _check_keys("", given, KEYS)
     base = source.parent
     for key in ("lake", "results"):
-        if not isinstance(given.get(key), str):
+        if not isinstance(given.get(key), str) or not given[key]:
             raise UsageError(f"{key} is {brief(given.get(key))}; give a path or URL")
     if (given.get("output") is None) == (given.get("model") is None):
         raise UsageError("give one of output (columns of the lake) and model (a file)")
@@ -216,8 +216,8 @@ def _check_keys(where: str, given: Mapping[str, Any], allowed: Sequence[str]) ->
 
 def _text(given: Mapping[str, Any], key: str) -> str | None:
     value = given.get(key)
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{key} is {brief(value)}; give a string")
+    if value is not None and (not isinstance(value, str) or not value):
+        raise UsageError(f"{key} is {brief(value)}; give a string that is not empty")
     return value
 
 

@@ -86,10 +86,20 @@ def repair(store: Store, model: str, audit: str) -> None:
     known = {info.base_name.rpartition("-")[0] for info in _files(store, model, audit)}
     for run in [info.base_name for info in store.entries(RUNS)]:
         if run.startswith(f"{audit}-") and run not in known and store.has_run(run):
-            about = json.loads(store.get(RUNS, run, MANIFEST) or b"{}").get("audit", {})
+            about = _about(store, run)
             if (about.get("audit"), about.get("model")) == (audit, model):
                 _log.warning("%s was missing from the history and has been added", run)
                 append(store, about, store.load(run))
+
+
+def _about(store: Store, run: str) -> dict[str, Any]:
+    """What the manifest of a run says about the audit; nothing if it is damaged."""
+    try:
+        found = json.loads(store.get(RUNS, run, MANIFEST) or b"{}")["audit"]
+        return dict(found)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        _log.warning("%s of run %s is damaged (%s); the run is left out of the history", MANIFEST, run, error)
+        return {}
 
 
 def read(store: Store, model: str | None = None, columns: list[str] | None = None) -> pd.DataFrame:
@@ -176,7 +186,7 @@ def newest(table: pd.DataFrame, last: int | None, since: date | None) -> pd.Data
     if since is not None:
         table = table[days_of(table) >= since.isoformat()]
     if last is not None:
-        runs = table.drop_duplicates("run").groupby(SERIES, sort=False)["run"].tail(last)
+        runs = table.drop_duplicates("run").groupby(SERIES, sort=False)["run"].tail(min(last, len(table)))
         table = table[table["run"].isin(runs)]
     return table.reset_index(drop=True)
 

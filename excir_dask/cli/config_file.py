@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.types import FilePath, is_number
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
@@ -57,7 +58,7 @@ EXCLUSIVE = (("outputs", "model"), ("scheduler", "cluster"), ("quiet", "verbose"
 """options that exclude each other"""
 
 
-class Command(click.Command):
+class Command(CheckedCommand):
     """A command with options from a file: a typed option also replaces the one in the file that it excludes."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 import click
 
-from excir_dask.common.wording import printable
+from excir_dask.common.wording import printable, shortened
 from excir_dask.errors import UsageError
 
 
 class _Printable(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return printable(shortened(super().format(record)))
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def log_to_stderr(quiet: bool, verbose: bool) -> Iterator[None]:
 
 def say(message: str) -> None:
     """Write one line to standard error."""
-    click.echo(printable(message), err=True)
+    click.echo(printable(shortened(message)), err=True)
 
 
 def say_traceback() -> None:

@@ -9,6 +9,7 @@ import click
 
 from excir_dask.cli.console import say, say_traceback
 from excir_dask.cli.signals import exit_code_of_stop, stop_on_signals
+from excir_dask.common.wording import printable, shortened
 from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
 
 
@@ -19,6 +20,11 @@ class ExcirGroup(click.Group):
         try:
             with stop_on_signals():
                 return super().invoke(ctx)
+        except click.UsageError as error:
+            text = error.format_message()
+            if (shown := printable(shortened(text))) == text:
+                raise
+            raise click.UsageError(shown, error.ctx) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except ExcirError as error:

@@ -47,6 +47,8 @@ class FilePath(click.Path):
     """A file or folder; ~ is the home folder, which shells do not expand in ``--out=~/x``, nor in a file"""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "\0" in os.fspath(value):  # which the system cannot look up
+            self.fail("it holds a NUL character; remove it", param, ctx)
         return super().convert(os.path.expanduser(value), param, ctx)
 
 

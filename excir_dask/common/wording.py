@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+LONGEST_WORD, LONGEST_MESSAGE = 400, 4000
+"""characters of a word and of a message that are shown; a path has at most a few hundred"""
 LONGEST_NAME = 32
 """characters of a name that a message shows"""
 MOST_NAMES = 8
@@ -73,6 +75,22 @@ def printable_lines(lines: Iterable[str]) -> str:
     'column a□b\\ncolumn c'
     """
     return "\n".join(map(printable, lines))
+
+
+def shortened(message: str) -> str:
+    """A message whose longest words have lost their middle: they repeat what somebody typed or stored.
+
+    >>> shortened("'" + 500 * "9" + "' is not a number")[35:]
+    "99999… (502 characters) …999999999999999999999999999999999999999' is not a number"
+    """
+    if len(message) <= LONGEST_WORD:
+        return message
+    words = (_without_middle(word, LONGEST_WORD, 40) for word in message.split(" "))
+    return _without_middle(" ".join(words), LONGEST_MESSAGE, LONGEST_MESSAGE // 2 - 50)
+
+
+def _without_middle(text: str, most: int, kept: int) -> str:
+    return text if len(text) <= most else f"{text[:kept]}… ({len(text):,} characters) …{text[-kept:]}"
 
 
 def one_line(error: BaseException) -> str:

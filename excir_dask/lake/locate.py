@@ -75,6 +75,8 @@ def locate(
     names = [os.fspath(lake)] if isinstance(lake, str | os.PathLike) else [os.fspath(item) for item in lake]
     if not names:
         raise UsageError("the list of files is empty; name at least one Parquet file")
+    if "" in names:
+        raise UsageError("the name of the lake is empty; give a path, URL or glob")
     try:
         found = _from_name(names[0], storage_options, table_version) if single else _from_list(names, storage_options)
     except (OSError, pa.ArrowException) as caught:

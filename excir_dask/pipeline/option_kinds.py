@@ -42,10 +42,10 @@ class Scheduler(Kind):
 
 @dataclass(frozen=True)
 class Text(Kind):
-    expected = "give a text"
+    expected = "give a text that is not empty"
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, str)
+        return isinstance(value, str) and value != ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Groups(Kind):
     expected = "give a mapping of names to features, a file, or 'correlation'"
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, str | os.PathLike | Mapping)
+        return isinstance(value, str | os.PathLike | Mapping) and value != ""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Path(Kind):
     url: bool = False
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, str | os.PathLike)
+        return isinstance(value, str | os.PathLike) and os.fspath(value) != ""
 
     @property
     def expected(self) -> str:
@@ -176,9 +176,13 @@ def parse_bytes(size: int | str, name: str = "budget") -> int:
     from dask.utils import parse_bytes as parse
 
     try:
+        if size == "":
+            raise ValueError(size)
         return int(parse(size if isinstance(size, str) else int(size)))
-    except ValueError as error:
-        raise UsageError(f"{name} is '{size}', which is not a number of bytes; write for instance 128MB") from error
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{name} is {brief(size)}, which is not a number of bytes; write for instance 128MB"
+        ) from error
 
 
 def _is(value: Any, kind: type) -> bool:

@@ -12,12 +12,42 @@ from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError
 from excir_dask.results import views
 from excir_dask.results.explanation import Explanation, write_files, write_manifest
-from excir_dask.results.storage import REPORT, read_json, write_json
+from excir_dask.results.record import Record
+from excir_dask.results.storage import MANIFEST, REPORT, read_json, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VIOLATIONS, CHANGES, TREND = "violations.json", "changes.parquet", "trend.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels(Record):
+    """Limits of a check."""
+
+    warn: float | None
+    fail: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class About(Record):
+    """What the manifest of a run must say about the audit."""
+
+    run: str
+    audit: str
+    model: str
+    window: str | None
+    date: str | None
+    baseline: str | None
+    baseline_window: str | None
+    status: str
+    finished: str
+    rows: int
+    checks: int
+    notes: tuple[str, ...]
+    k: int
+    false_alarm: float
+    limits: Mapping[str, Levels]
 
 
 @dataclass(frozen=True)
@@ -71,6 +101,7 @@ class AuditResult:
         about = explanation.provenance.audit
         if about is None:
             raise LakeError(f"{source} is not a saved run of an audit: its manifest.json has no field 'audit'")
+        About.from_dict(about, str(source / MANIFEST), "audit")
         return cls(
             explanation=explanation,
             about=about,

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import new_folder
-from excir_dask.errors import UsageError, nearest
+from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
@@ -221,7 +221,7 @@ class Explanation(views.Displayed):
         return cls(
             features=pd.read_parquet(source / "features.parquet"),
             groups=groups,
-            outputs=pd.DataFrame(required(content, "outputs", str(source / MAIN))),
+            outputs=_outputs(required(content, "outputs", str(source / MAIN)), source / MAIN),
             facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
             provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
         )
@@ -237,6 +237,16 @@ class Explanation(views.Displayed):
             "groups": records(self.groups),
         }
         return json_text(content)
+
+
+def _outputs(found: Any, source: Path) -> pd.DataFrame:
+    """The table of outputs in the main file."""
+    import pandas as pd
+
+    rows = found if isinstance(found, list) else []
+    if not rows or not all(isinstance(row, dict) and isinstance(row.get("output"), str) for row in rows):
+        raise LakeError(f"{source} does not list its outputs ('outputs'); compute the explanation again")
+    return pd.DataFrame(rows)
 
 
 def write_files(explanation: Explanation, folder: Path) -> None:

@@ -102,16 +102,29 @@ def _plain(value: Any) -> Any:
     return [_plain(inside) for inside in value] if isinstance(value, tuple) else value
 
 
+_WORDS = {str: "text", int: "whole number", float: "number", bool: "truth value"}
+
+
 def _typed(hint: Any, value: Any, source: str, path: str) -> Any:
-    """A value from a file with records and tuples where the type hint names them."""
+    """A value from a file as the type hint wants it, with records and tuples where it names them."""
     allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    if value is None and NoneType in allowed:
-        return None
+    if (value is None and NoneType in allowed) or Any in allowed:
+        return value
     for one in allowed:
         if isinstance(one, type) and issubclass(one, Record):
             return one.from_dict(value, source, path)
         if get_origin(one) is tuple:
-            if not isinstance(value, list):
-                raise LakeError(f"{source} holds a {type(value).__name__} as '{path}' where a list belongs; {_REMEDY}")
+            _expect(isinstance(value, list), "list", value, source, path)
             return tuple(_typed(get_args(one)[0], each, source, f"{path}[{n}]") for n, each in enumerate(value))
+        if get_origin(one) is Mapping:
+            _expect(isinstance(value, dict), "mapping", value, source, path)
+            return {key: _typed(get_args(one)[1], each, source, _place(path, key)) for key, each in value.items()}
+    plain = tuple(one for one in allowed if one in _WORDS)
+    fits = isinstance(value, plain) or (float in plain and isinstance(value, int))
+    _expect(fits and (not isinstance(value, bool) or bool in plain), _WORDS[plain[0]], value, source, path)
     return value
+
+
+def _expect(fits: bool, word: str, value: Any, source: str, path: str) -> None:
+    if not fits:
+        raise LakeError(f"{source} holds a {type(value).__name__} as '{path}' where a {word} belongs; {_REMEDY}")

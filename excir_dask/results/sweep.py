@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import new_folder
+from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.record import required
+from excir_dask.results.metadata import LakeSource
+from excir_dask.results.record import Record
 from excir_dask.results.storage import (
     FILES,
     REPORT,
@@ -30,6 +33,29 @@ if TYPE_CHECKING:
 FORMAT = "excir-sweep"
 VERSION = 1
 MAIN = "sweep.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepFile(Record):
+    """What the main file of a sweep must say, beside its tables."""
+
+    chosen: float | None
+    front: tuple[float, ...]
+    knee: float | None
+    settings: SweepSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings(Record):
+    """Its settings."""
+
+    rows: int
+    seeds: tuple[int, ...]
+    target_jaccard: float
+    retrain: Mapping[str, Any] | None
+    lake: LakeSource
+    explain: Mapping[str, Any]
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,14 +146,16 @@ class Sweep(views.Displayed):
         content = read_json(source, MAIN, "sweep")
         check_format(source, content, FORMAT, VERSION)
         check_digests(source, content.get("files"), "sweep")
-        chosen, front, knee, settings = (
-            required(content, key, str(source / MAIN)) for key in ("chosen", "front", "knee", "settings")
-        )
+        main = SweepFile.from_dict(content, str(source / MAIN))
+        summary = pd.read_parquet(source / "summary.parquet")
+        for fraction in (main.chosen, *main.front, main.knee):
+            if fraction is not None and fraction not in set(summary["fraction"]):
+                raise LakeError(f"{source / MAIN} names the fraction {fraction}, which was not run; compute it again")
         return cls(
             runs=pd.read_parquet(source / "runs.parquet"),
-            summary=pd.read_parquet(source / "summary.parquet"),
-            chosen=chosen,
-            front=tuple(front),
-            knee=knee,
-            settings=settings,
+            summary=summary,
+            chosen=main.chosen,
+            front=main.front,
+            knee=main.knee,
+            settings=content["settings"],
         )

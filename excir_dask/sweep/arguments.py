@@ -9,6 +9,8 @@ from excir_dask.errors import UsageError
 
 SET_BY_SWEEP = ("fraction", "seed")
 """options of explain and train that a sweep sets itself"""
+MOST_SEEDS = 1000
+"""samples per fraction; a mistyped number must not start millions of runs"""
 
 
 def check_arguments(k: int, target: float, retrain: Mapping[str, Any] | None, options: Mapping[str, Any]) -> None:
@@ -32,9 +34,9 @@ def check_arguments(k: int, target: float, retrain: Mapping[str, Any] | None, op
 def all_fractions(fractions: Sequence[float]) -> list[float]:
     """The fractions in order, with 1.0, which the others are compared with."""
     found = sorted({float(fraction) for fraction in fractions} | {1.0})
-    if found[0] <= 0.0 or found[-1] > 1.0:
-        wrong = found[0] if found[0] <= 0.0 else found[-1]
-        raise UsageError(f"a fraction is {wrong}; each must be above 0 and at most 1")
+    for fraction in found:
+        if not 0.0 < fraction <= 1.0:
+            raise UsageError(f"a fraction is {fraction}; each must be above 0 and at most 1")
     if len(found) < 2:
         raise UsageError("fractions has nothing below 1.0 to compare with all rows; give for instance [0.2, 0.5]")
     return found
@@ -42,6 +44,8 @@ def all_fractions(fractions: Sequence[float]) -> list[float]:
 
 def all_seeds(seeds: int | Sequence[int]) -> list[int]:
     """The seeds, from a list or their number."""
+    if isinstance(seeds, int) and seeds > MOST_SEEDS:
+        raise UsageError(f"seeds is {seeds}, a run for each of them; give at most {MOST_SEEDS:,}")
     found = list(range(seeds)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
     if not found:
         raise UsageError(f"seeds is {seeds}; give a list with at least one, or a number of at least 1")

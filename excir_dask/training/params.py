@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,6 +64,9 @@ def check(params: Mapping[str, Any]) -> None:
     for name, option in _OPTIONS.items():
         if name in params:
             raise UsageError(f"'{name}' is not a booster parameter here; use '{option}'")
+    for name, value in params.items():
+        if not _finite(value):
+            raise UsageError(f"{name} is {value}; give a finite number")
     objective = params.get("objective")
     if objective is not None and not isinstance(objective, str):
         raise UsageError(f"objective is a {type(objective).__name__}; name one of XGBoost's objectives")
@@ -74,6 +78,16 @@ def check(params: Mapping[str, Any]) -> None:
         raise UsageError(f"tree_method is '{params['tree_method']}'; only hist works with partitions")
     if params.get("booster", "gbtree") not in ("gbtree", "dart"):
         raise UsageError(f"booster is '{params['booster']}'; only trees (gbtree, dart) can be cut after the best round")
+
+
+def _finite(value: Any) -> bool:
+    """Whether a parameter is not a number beyond all others, or none at all: XGBoost trains with such, in vain."""
+    try:
+        return math.isfinite(value if isinstance(value, int | float) else float(str(value)))
+    except OverflowError:
+        return False
+    except ValueError:  # a word
+        return True
 
 
 def check_names(features: Sequence[str]) -> None:

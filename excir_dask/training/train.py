@@ -27,7 +27,8 @@ from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, check_unchanged, take_snapshot
 from excir_dask.pipeline.metadata import lake_source
-from excir_dask.pipeline.option_kinds import parse_bytes
+from excir_dask.pipeline.option_kinds import Text, parse_bytes
+from excir_dask.pipeline.options import check_option
 from excir_dask.pipeline.run_id import make_id, saved_id, say_done
 from excir_dask.training.boost import Boosted, Boosting
 from excir_dask.training.checks import check_arguments, check_memory, check_rows
@@ -128,6 +129,8 @@ def train(
     began = time.perf_counter()
     params = dict(params or {})
     check_arguments(rounds, early_stopping, validation)
+    Text().check("label", label)
+    check_option("weights", weights)
     check(params)
     saved = None
     out = None if out is None else os.path.expanduser(out)

@@ -16,7 +16,11 @@ from excir_dask.results.storage import MANIFEST, digests
 
 pytestmark = pytest.mark.usefixtures("synchronous")
 FRAME = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [4.0, 1, 3, 2], "y": [1.0, 2, 3, 4]})
-ABOUT = {"run": "credit-1", "audit": "credit", "window": "2026-09-01", "limits": {"rows_min": {"warn": None}}}
+ABOUT: dict[str, Any] = {
+    "run": "credit-1", "audit": "credit", "model": "credit", "window": "2026-09-01", "date": None, "baseline": None,
+    "baseline_window": None, "status": "ok", "finished": "2026-09-02T03:00:00+00:00", "rows": 4, "checks": 1,
+    "notes": [], "k": 8, "false_alarm": 0.001, "limits": {"rows_min": {"warn": None, "fail": 1.0}},
+}  # fmt: skip
 KINDS: dict[str, tuple[Any, str]] = {
     "explanation": (Explanation, "explanation.json"), "sweep": (Sweep, "sweep.json"),
     "run of an audit": (AuditResult, "explanation.json"),

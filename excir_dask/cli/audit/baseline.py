@@ -7,6 +7,7 @@ import json
 import click
 
 from excir_dask.cli.audit.options import RESULTS, store_and_run, store_at
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.options import JSON, options
 from excir_dask.common.wording import printable
 
@@ -16,7 +17,7 @@ def baseline() -> None:
     """Named runs that others are compared with."""
 
 
-@baseline.command("set")
+@baseline.command("set", cls=CheckedCommand)
 @click.argument("name")
 @click.argument("run")
 @options(RESULTS)
@@ -30,7 +31,7 @@ def set_(name: str, run: str, results: str | None) -> None:
     click.echo(printable(f"{name} is {record['run']}{before}"))
 
 
-@baseline.command("list")
+@baseline.command("list", cls=CheckedCommand)
 @click.argument("results")
 @options(JSON)
 def list_(results: str, as_json: bool) -> None:

@@ -7,10 +7,11 @@ import json
 import click
 
 from excir_dask.cli.audit.options import RESULTS, store_and_run
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.options import JSON, options
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("a")
 @click.argument("b")
 @options(RESULTS)

@@ -7,13 +7,14 @@ import json
 import click
 
 from excir_dask.cli.audit.options import store_at
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.console import say
 from excir_dask.cli.options import JSON, options
 from excir_dask.cli.types import FilePath
 from excir_dask.errors import UsageError
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("results")
 @click.option("--feature", help="Trend of this feature.")
 @click.option("--group", help="Trend of this group.")

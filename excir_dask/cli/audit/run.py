@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from excir_dask.cli.audit.options import WINDOW, days_to_audit
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.console import say
 from excir_dask.cli.options import CONSOLE, LAKE, RUNNING, THREADS, options
 from excir_dask.cli.running import running
@@ -52,7 +53,7 @@ class _Report:
             click.echo(json.dumps(content if error is None else {**content, "error": error}, allow_nan=False))
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("config", type=FilePath())
 @options(WINDOW)
 @click.option("--backfill", nargs=2, metavar="FROM TO", help="All days from one date to another, in order.")

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from excir_dask.cli.audit.options import WINDOW, days_to_audit
+from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.console import say
 from excir_dask.cli.options import JSON, LAKE, options
 from excir_dask.cli.types import FilePath
 from excir_dask.common.wording import count
 
 
-@click.command()
+@click.command(cls=CheckedCommand)
 @click.argument("config", type=FilePath())
 @options(WINDOW)
 @options(LAKE)

@@ -63,6 +63,8 @@ def add(result: HasReport, path: Path, wanted: bool | None) -> None:
 
 def write(report: Report, path: str | os.PathLike[str]) -> Path:
     """Write a report to a file, which appears whole or not at all; only reports are replaced."""
+    if "://" in os.fspath(path):
+        raise UsageError(f"{path} is a URL, and reports are saved in local files; save it in one, then copy it")
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target} is a folder; name a file in it, such as {target / 'report.html'}")
