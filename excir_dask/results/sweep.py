@@ -46,6 +46,15 @@ class SweepFile(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExplainSettings(Record):
+    """What all its runs were asked for."""
+
+    sampling: str
+    centering: str
+    rank_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SweepSettings(Record):
     """Its settings."""
 
@@ -54,7 +63,7 @@ class SweepSettings(Record):
     target_jaccard: float
     retrain: Mapping[str, Any] | None
     lake: LakeSource
-    explain: Mapping[str, Any]
+    explain: ExplainSettings
     versions: Mapping[str, str]
 
 
