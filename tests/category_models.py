@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 import xgboost as xgb
 
 from excir_dask import Explanation
+
+stores_categories = pytest.mark.skipif(
+    not hasattr(xgb.Booster, "get_categories"), reason="XGBoost stores categories since 3.1"
+)
 
 
 def cir(explanation: Explanation) -> pd.Series:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from excir_dask.results.group_files import checked_groups
 
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # takes no parameter before click 8.4
 
-class Names(click.ParamType[Any]):
+
+class Names(ParamType):
     """a,b,c"""
 
     name = "a,b,..."
@@ -29,7 +34,7 @@ class Names(click.ParamType[Any]):
         return value
 
 
-class Lake(click.ParamType[Any]):
+class Lake(ParamType):
     """A path, URL or glob; in a file of options also a list of them"""
 
     name = "LAKE"
@@ -52,7 +57,7 @@ class FilePath(click.Path):
         return super().convert(os.path.expanduser(value), param, ctx)
 
 
-class Output(click.ParamType[Any]):
+class Output(ParamType):
     """COLUMN, or CLASS=COLUMN"""
 
     name = "[CLASS=]COLUMN"
@@ -77,7 +82,7 @@ class Output(click.ParamType[Any]):
         return [(None, column) for column in columns]
 
 
-class Groups(click.ParamType[Any]):
+class Groups(ParamType):
     """NAME=a,b,c"""
 
     name = "NAME=a,b,..."
@@ -100,7 +105,7 @@ class Groups(click.ParamType[Any]):
         return texts
 
 
-class KeyValue(click.ParamType[Any]):
+class KeyValue(ParamType):
     """KEY=VALUE"""
 
     name = "KEY=VALUE"
@@ -139,7 +144,7 @@ def _flat(mapping: dict[Any, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield f"{above}{key}", value
 
 
-class Fraction(click.ParamType[Any]):
+class Fraction(ParamType):
     """A number, or auto."""
 
     name = "FLOAT|auto"
@@ -158,7 +163,7 @@ class Fraction(click.ParamType[Any]):
         return value
 
 
-class Numbers(click.ParamType[Any]):
+class Numbers(ParamType):
     """a,b,c"""
 
     name = "a,b,..."
@@ -176,7 +181,7 @@ class Numbers(click.ParamType[Any]):
         return [float(number) for number in numbers]
 
 
-class Seeds(click.ParamType[Any]):
+class Seeds(ParamType):
     """How many seeds, or which: 3, or 0,7,11"""
 
     name = "N|a,b,..."

@@ -24,6 +24,17 @@ def columns_of_any_type(model: Model) -> set[str]:
     return set(known_categories(model))
 
 
+def check_codes(model: Model, is_text: Mapping[str, bool]) -> None:
+    """Raise if a column is text in the lake, and the model stores the codes of its categories alone."""
+    for column, values in model.categories:
+        if values is None and is_text.get(column):
+            raise ModelError(
+                f"{model.source} stores codes in place of the categories of column '{column}', but the column is text "
+                "or a dictionary in the lake; write the codes that it was trained with as numbers, or train and save "
+                "the model with XGBoost 3.1 or later, which stores categories"
+            )
+
+
 def check_columns(model: Model, is_text: Mapping[str, bool]) -> None:
     """Raise if the categories of a column are text in the lake and numbers in the model, or the reverse."""
     for column, values in known_categories(model).items():

@@ -18,7 +18,7 @@ from excir_dask.lake.sample import Sample
 from excir_dask.lake.schema import Column, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
-from excir_dask.models.checks import check_columns, columns_of_any_type
+from excir_dask.models.checks import check_codes, check_columns, columns_of_any_type
 from excir_dask.models.load import load_model
 from excir_dask.models.output_columns import OutputColumns, output_columns
 from excir_dask.pipeline.groups import WantedGroups, resolve_groups
@@ -142,6 +142,7 @@ def _select(columns: Mapping[str, Column], outputs: Outputs, options: ExplainOpt
     model, indicators = outputs.model, options.categoricals == "indicators"
     if model is None:
         return select(columns, outputs.columns.columns, options.weights, options.features, indicators=indicators)
+    check_codes(model, {name: column.text for name, column in columns.items()})
     selection = select(
         columns,
         (),

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xgboost as xgb
+from category_models import stores_categories
 from counting import Counting
 from distributed import Client
 from oracle import write_lake
@@ -266,6 +267,7 @@ def test_exactly_one_of_output_and_model(arguments, message):
         explain(table(), **arguments)
 
 
+@stores_categories
 def test_a_model_with_categories_reads_them_from_the_lake(tmp_path):
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.standard_normal(600), "city": rng.choice(["Oslo", "Rome", "Bonn"], 600)})

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from category_models import stores_categories
 from oracle import write_lake
 
 
@@ -45,7 +46,7 @@ def place(tmp_path_factory) -> Path:
         ("lake/part-0000.parquet", ["part-0000.parquet"]),
         ("model.pkl", ["model.pkl", "save_model", "allow"]),
         ("other.ubj", ["lacks 2: B, colour", "3 columns that the model does not use: b, c, city"]),
-        ("towns.ubj", ["'city'", "'Rome'", "Lima, Oslo"]),
+        pytest.param("towns.ubj", ["'city'", "'Rome'", "Lima, Oslo"], marks=stores_categories),
     ],
 )
 def test_a_wrong_model_ends_with_exit_code_3_and_the_difference(place, model, words):

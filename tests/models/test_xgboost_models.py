@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from category_models import categorical, cir
+from category_models import categorical, cir, stores_categories
 from check_scores import check
 
 from excir_dask import explain
@@ -241,6 +241,7 @@ def test_a_model_and_its_booster_do_not_get_in_each_others_way(tmp_path):
     pd.testing.assert_series_equal(cir(one), cir(third))
 
 
+@stores_categories
 def test_categories_that_xgboost_does_not_store_whole_are_refused():
     frame, model = categorical(pd.Series(["K\u00f6ln", "Rom"] * 50))
     with pytest.raises(ModelError, match="beyond ASCII"):

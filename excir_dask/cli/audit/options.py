@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from excir_dask.cli.types import ParamType
 from excir_dask.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from excir_dask.audit.store import Store
 
 
-class Key(click.ParamType[Any]):
+class Key(ParamType):
     """NAME=VALUE"""
 
     name = "NAME=VALUE"

@@ -181,11 +181,15 @@ class _Deletes:
         }
 
     def _read_puffin(self, file: Any) -> dict[str, Positions]:
-        from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
         from pyiceberg.table.puffin import PuffinFile
 
         with self.io.new_input(file.file_path).open() as source:
-            vectors = deletion_vectors_from_puffin_file(PuffinFile(source.read()))
+            puffin = PuffinFile(source.read())
+        try:
+            from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+        except ImportError:  # before pyiceberg 0.12
+            return {path: vector.to_numpy().astype(np.int64) for path, vector in puffin.to_vector().items()}
+        vectors = deletion_vectors_from_puffin_file(puffin)
         return {each.referenced_data_file: each.to_vector().to_numpy().astype(np.int64) for each in vectors}
 
 
