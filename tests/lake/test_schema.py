@@ -152,7 +152,10 @@ OTHER = {
 @pytest.mark.parametrize("kind", OTHER)
 def test_what_is_not_a_number_is_left_out_with_a_reason_and_refused_by_name(tmp_path, kind):
     values, what, advice = OTHER[kind]
-    write(tmp_path / "0.parquet", with_column("x", values))
+    try:
+        write(tmp_path / "0.parquet", with_column("x", values))
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow does not write such a column")
     result = explain(tmp_path, output="pred")
     assert what in result.facts.left_out["x"]
     assert set(result.features["feature"]) == {"a", "b"}
