@@ -23,6 +23,7 @@ from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.pipeline.run import run
 from excir_dask.pipeline.run_id import identity, open_target, run_id
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.storage import REPORT
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -179,6 +180,8 @@ def explain_with(lake: Any, options: ExplainOptions) -> Explanation:
     if target.folder is not None:
         found.save(target.folder, options.overwrite or target.holds(run_name))
         log.info("saved in %s", target.folder)
+        if not (target.folder / REPORT).is_file():
+            log.info("no report.html: reports need bokeh and jinja2; pip install 'excir-dask[report]'")
         if checkpoint is not None:  # nothing is left to resume
             checkpoint.remove()
     return found

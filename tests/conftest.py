@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
+from functools import partialmethod
 
 import dask
 import pytest
+from click.testing import CliRunner
 from hypothesis import settings
 from processes import dask_processes
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes is not what is tested
 settings.load_profile("any machine")
+
+if "mix_stderr" in inspect.signature(CliRunner).parameters:  # before click 8.2, which keeps the two apart
+    CliRunner.__init__ = partialmethod(CliRunner.__init__, mix_stderr=False)
 
 SLOW_TIMEOUT = 1200
 """seconds after which a slow test counts as hanging; the others have the timeout of pyproject.toml"""

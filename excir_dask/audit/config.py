@@ -237,4 +237,9 @@ def _number(key: str, value: Any, least: float, most: float, whole: bool = False
 
 
 def _absolute(name: str, base: Path) -> str:
-    return name if "://" in name else os.path.join(base, os.path.expanduser(name))
+    """The path from a folder, without ``..`` unless a link would make that another place."""
+    if "://" in name:
+        return name
+    path = os.path.join(base, os.path.expanduser(name))
+    plain = os.path.normpath(path)
+    return plain if os.path.realpath(plain) == os.path.realpath(path) else path

@@ -6,6 +6,7 @@ anything runs, including what the command line replaces.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -60,6 +61,21 @@ EXCLUSIVE = (("outputs", "model"), ("scheduler", "cluster"), ("quiet", "verbose"
 
 class Command(CheckedCommand):
     """A command with options from a file: a typed option also replaces the one in the file that it excludes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        files = [word for word in args if os.path.isfile(word)]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if len(files) > 1 and error.message.startswith("Got unexpected extra argument"):
+                folder = os.path.dirname(files[0]) or "."
+                ending = os.path.splitext(files[0])[1]
+                raise click.UsageError(
+                    f"{len(files)} files where one LAKE is expected, the first is {files[0]}; put a glob in quotes, so "
+                    f"that the shell does not expand it: '{folder}/*{ending}'",
+                    ctx,
+                ) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         for pair in EXCLUSIVE:

@@ -10,11 +10,21 @@ import click
 from excir_dask.cli.console import say, say_traceback
 from excir_dask.cli.signals import exit_code_of_stop, stop_on_signals
 from excir_dask.common.wording import printable, shortened
-from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of
+from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of, nearest
 
 
 class ExcirGroup(click.Group):
     """Handles errors itself, not in ``main``, so that ``dask excir`` has the same exit codes."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if type(error) is click.UsageError:  # before click 8.4, which names commands like it
+                raise click.UsageError(error.message + nearest(args[0], self.commands), ctx) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

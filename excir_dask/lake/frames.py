@@ -34,7 +34,7 @@ def frame_columns(frame: Any) -> dict[str, Column]:
             raise UsageError(f"the frame's column {name!r} has a name that is not a string; rename it with str(name)")
         if name in columns:
             raise UsageError(f"the frame has two columns '{name}'; rename one of them")
-        columns[name] = _column(name, dtype)
+        columns[name] = describe(name, pa.string()) if _is_text(frame, name, dtype) else _column(name, dtype)
     return columns
 
 
@@ -59,6 +59,15 @@ def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) ->
     partitions = frame[list(wanted)].to_delayed()
     slices = [Slice(0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
     return Plan(selection, budget, (tuple((each,) for each in slices),)), list(partitions)
+
+
+def _is_text(frame: Any, name: str, dtype: Any) -> bool:
+    """Whether a column of a pandas DataFrame holds text as objects, as before pandas 3."""
+    if dtype.kind != "O" or not is_pandas(frame):
+        return False
+    from pandas.api.types import infer_dtype
+
+    return infer_dtype(frame[name], skipna=True) == "string"
 
 
 def _column(name: str, dtype: Any) -> Column:

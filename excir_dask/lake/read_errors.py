@@ -16,6 +16,8 @@ from excir_dask.lake.plan import Fragment
 
 _DAMAGED = re.compile("page header|deserializ|thrift|corrupt|decompress|codec failed|unexpected end of stream", re.I)
 """pyarrow's messages for bytes that arrived complete but are not Parquet"""
+_NULL_VECTOR = re.compile("Expected all lists to be of size")
+"""what pyarrow before 26 says where a vector is null"""
 
 
 @contextmanager
@@ -30,7 +32,12 @@ def read_errors(fragment: Fragment, damaged_columns: Callable[[], str] | None = 
     except FileNotFoundError as error:
         raise LakeChangedError(f"{fragment.relative} was removed during the run; run again") from error
     except (PermissionError, UnsupportedOperation, pa.ArrowInvalid) as error:
-        raise DataError(f"{fragment.relative} cannot be read: {error}") from error
+        cure = ""
+        if _NULL_VECTOR.search(str(error)):
+            cure = (
+                "; pyarrow before 26 cannot read a vector that is null: upgrade it, or write a vector of nulls instead"
+            )
+        raise DataError(f"{fragment.relative} cannot be read: {error}{cure}") from error
     except OSError as error:
         if checksums.is_mismatch(error):
             columns = damaged_columns() if damaged_columns else "a column"

@@ -168,6 +168,11 @@ def _require(columns: Mapping[str, Column], name: str, role: str, categories: bo
         raise SchemaError(
             f"column '{name}' ({role}) is a vector ({column.types[0]}); name one of its elements, such as '{name}[0]'"
         )
+    if column.text and role in ("output", "weights"):
+        raise SchemaError(
+            f"column '{name}' ({role}) is {' and '.join(column.types)}: text or categories, not a number; write "
+            + ("it as numbers, such as margins, or 0 and 1" if role == "output" else "one number per row")
+        )
     if column.unusable and not (categories and column.text):
         raise SchemaError(f"column '{name}' ({role}) is {' and '.join(column.types)}: {column.unusable}")
 

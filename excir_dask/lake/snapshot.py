@@ -163,6 +163,10 @@ def check_unchanged(snapshot: Snapshot) -> None:
 def _read_footer(location: Location, path: str, size: int, look_for_checksums: bool) -> Footer:
     shown = redact(path)
     advice = "repair or remove it, or exclude it with a glob such as 'lake/**/*.parquet'"
+    if path.lower().endswith((".csv", ".tsv", ".csv.gz")):
+        advice = (
+            "lakes are Parquet: convert it, for instance with pandas.read_csv(FILE).to_parquet(FOLDER/FILE.parquet)"
+        )
     try:
         with location.filesystem.open_input_file(path) as source:
             return read_footer(source, look_for_checksums)

@@ -125,7 +125,7 @@ def prefix_groups(features: Iterable[str], separator: str) -> Groups:
 
 
 def name_by_strength(clusters: Iterable[Sequence[str]], features: pd.DataFrame) -> Groups:
-    """Name clusters after their strongest members.
+    """Name clusters after their strongest members, with the number of the others: ``oil_temp+2``.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def name_by_strength(clusters: Iterable[Sequence[str]], features: pd.DataFrame) 
     """
     # closer than 1e-12 is a tie, as in ranks: rounding must not choose a name
     strength = features.groupby("feature")["strength"].max().round(12).to_dict()
-    return {max(members, key=strength.__getitem__): list(members) for members in clusters}
+    return {f"{max(members, key=strength.__getitem__)}+{len(members) - 1}": list(members) for members in clusters}
 
 
 def combine(*sources: tuple[str, Mapping[str, Sequence[str]]]) -> Groups:

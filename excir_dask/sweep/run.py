@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.agreement.compare import compare
 from excir_dask.clusters.connect import find_client
+from excir_dask.common.wording import percent
 from excir_dask.errors import LakeChangedError
 from excir_dask.explain import explain_with
 from excir_dask.pipeline.inputs import resolve_inputs
@@ -190,7 +191,7 @@ def _runs(
     for place, (fraction, seed) in enumerate([(fractions[0], seeds[0]), *order]):
         if options.progress or (options.progress is None and sys.stderr.isatty()):
             what = f"run {place} of {len(order)}" if place else "warm-up"
-            print(f"sweep: {what}, {fraction:.4g} of the rows, seed {seed}", file=sys.stderr, flush=True)
+            print(f"sweep: {what}, {percent(fraction)} of the rows, seed {seed}", file=sys.stderr, flush=True)
         if first is not None and first.version is not None:
             options = replace(options, table_version=first.version)
         run = _run(lake, fraction, seed, retrain, options)

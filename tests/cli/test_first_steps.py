@@ -64,6 +64,25 @@ def test_a_text_file_is_named_with_its_size(tmp_path, name):
     assert f"{name} (8 bytes) cannot be read as Parquet" in said
 
 
+def test_a_csv_file_gets_the_way_to_parquet(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    assert "convert it, for instance with pandas.read_csv" in complaint(excir("explain", tmp_path, "--output", "b"), 3)
+
+
+def test_a_glob_that_the_shell_expanded_gets_a_hint_and_no_list_of_files(lake):
+    files = sorted(lake.glob("*.parquet"))
+    said = complaint(excir("explain", *files, "--output", "margin"), 2)
+    assert f"put a glob in quotes, so that the shell does not expand it: '{lake}/*.parquet'" in said
+    assert str(files[1]) not in said
+
+
+def test_text_as_output_is_told_to_become_numbers(tmp_path):
+    oracle.write_lake(tmp_path / "lake", pd.DataFrame({"a": [1.0, 2.0], "label": ["yes", "no"]}))
+    said = complaint(excir("explain", tmp_path / "lake", "--output", "label"), 3)
+    assert "write it as numbers" in said
+    assert "indicators" not in said
+
+
 @pytest.fixture
 def somebody():
     """Runs the command without root's right to read and write everything."""

@@ -126,6 +126,7 @@ OTHER = {
     "arrow duration": (pd.to_timedelta(WHOLE, unit="s").astype("duration[ns][pyarrow]"), "a time"),
     "text": (WHOLE.astype("string"), "text or categories"),
     "arrow text": (WHOLE.astype(str).astype("string[pyarrow]"), "text or categories"),
+    "text as objects": (np.array([*("ab" * 29), None, "c"], dtype=object), "text or categories"),
     "categories": (pd.Categorical(WHOLE.astype(str)), "text or categories"),
     "whole categories": (pd.Categorical(WHOLE), "text or categories"),
     "bool categories": (pd.Categorical(WHOLE > 3), "text or categories"),

@@ -63,7 +63,9 @@ def test_found_groups_are_named_after_their_strongest_member_and_saved_for_a_lat
     first = explain(path, output="pred", group_correlated=0.9)
     strength = first.features.set_index("feature")["strength"]
     for name, members in groups_of(first).items():
-        assert strength[name] == strength[members].max()
+        strongest, _, others = name.rpartition("+")
+        assert strength[strongest] == strength[members].max()
+        assert int(others) == len(members) - 1
     saved = first.save(tmp_path / "out")
     assert read_groups(saved / "groups.yaml") == groups_of(first)
     again = explain(path, output="pred", groups=saved / "groups.yaml")
@@ -93,7 +95,7 @@ def test_groups_of_several_sources_come_together(tmp_path):
     found = groups_of(
         explain(frame, output="pred", groups={"mine": ["x", "door_1"]}, group_prefix="_", group_correlated=0.8)
     )
-    assert found == {"mine": ["x", "door_1"], "door": ["door_1", "door_2"], "x": ["x", "copy"]}
+    assert found == {"mine": ["x", "door_1"], "door": ["door_1", "door_2"], "x+1": ["x", "copy"]}
     with pytest.raises(UsageError, match="'door' comes from"):
         explain(frame, output="pred", groups={"door": ["x"]}, group_prefix="_")
 

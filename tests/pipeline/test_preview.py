@@ -74,7 +74,7 @@ def test_a_plan_prints_files_rows_columns_slices_and_memory(lake):
     assert "slices    1 per scan, at most 4.38 kiB decoded each" in out  # 80 rows of 3 features and 4 more
     assert "memory    about" in out
     assert "note: text or categories" in out
-    assert "whole: int64" in out
+    assert "int64: whole" in out
     assert out.endswith("schema conflicts: none\n")
 
 

@@ -40,7 +40,10 @@ def write(path, matrix, output, row_group_size=60, files=3, **more):
             {"emb": as_lists(matrix[part]), "plain": matrix[part, 0], "pred": output[part]}
             | {name: values.take(pa.array(part)) for name, values in more.items()}
         )
-        pq.write_table(table, path / f"{i}.parquet", row_group_size=row_group_size)
+        try:
+            pq.write_table(table, path / f"{i}.parquet", row_group_size=row_group_size)
+        except pa.ArrowNotImplementedError:
+            pytest.skip("this pyarrow does not write vectors that are null")
     return path
 
 
@@ -68,9 +71,7 @@ def test_a_vector_is_a_group(tmp_path):
 def test_elements_may_be_of_any_number_type(tmp_path, kind):
     rng = np.random.default_rng(1)
     matrix = rng.integers(0, 2, (50, 3)).astype(float)
-    cells = (
-        matrix.astype(bool).tolist() if pa.types.is_boolean(kind) else matrix.astype(kind.to_pandas_dtype()).tolist()
-    )
+    cells = [list(row) for row in matrix.astype(bool if pa.types.is_boolean(kind) else kind.to_pandas_dtype())]
     table = pa.table({"v": pa.array(cells, pa.list_(kind, 3)), "pred": rng.standard_normal(50)})
     pq.write_table(table, tmp_path / "0.parquet")
     found = explain(tmp_path, output="pred").features.set_index("feature")["cir"]

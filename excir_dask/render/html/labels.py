@@ -12,6 +12,8 @@ LABEL = 20
 """width of a name beside a chart, in lower-case letters: on a phone a longer one would leave no room for the chart"""
 CAPITAL = 1.4
 """width of a capital, in lower-case letters"""
+_COLUMN = 3
+"""width of the start of a column's name that must fit before its category"""
 _ROUNDS = 20
 """of telling names apart; each round splits what looks alike, so few are needed"""
 
@@ -54,11 +56,19 @@ def _apart(names: Sequence[str]) -> dict[str, str]:
 def label(name: str, most: int = LABEL) -> str:
     """A name as a chart shows it: cut in its middle, because names often differ at both ends.
 
+    Of an indicator the category stays whole, if it leaves room for the start of its column.
+
     >>> label("sensor_front_left_axle_temperature", 20), label("温度センサー", 8)
     ('sensor_fr…emperature', '温…サー')
+    >>> label("manufacturer=CANADAIR", 20)
+    'manufa…=CANADAIR'
     """
     cut = name
-    if _width(name) > most:
+    column, equals, category = name.partition("=")
+    room = most - 1 - _width(equals + category)
+    if _width(name) > most and equals and category and room >= _COLUMN:
+        cut = f"{_start(column, room)}…{equals}{category}"
+    elif _width(name) > most:
         cut = f"{_start(name, (most - 1) // 2)}…{_start(name[::-1], most // 2)[::-1]}"
     # Bokeh reads $$...$$, \[...\] and \(...\) as formulas, and would fetch a typesetter from the network.
     return cut.replace("$$", "$\u200b$").replace("\\[", "\\\u200b[").replace("\\(", "\\\u200b(")

@@ -38,13 +38,21 @@ def notes(explanation: Explanation) -> list[str]:
     bound = explanation.features["center_bound"].max()
     if bound > EXACT:
         found.append(f"approximate centres changed no score by more than {bound:.1g} (certified)")
-    return [*found, *_sample(explanation), *_row_groups(explanation), *_flags(explanation)]
+    return [*found, *_sample(explanation), *_row_groups(explanation), *_groups(explanation), *_flags(explanation)]
 
 
 def goal(explanation: Explanation) -> tuple[int, float]:
     """Size of the top that a sample is judged by, and the Jaccard index that it should have."""
     auto = explanation.facts.auto
     return (TOP, TARGET) if auto is None else (auto.k, auto.target_jaccard)
+
+
+def sampled_share(explanation: Explanation) -> float:
+    """The share of the rows in a sample: of whole row groups it may be far from the fraction that was asked for."""
+    rows, settings = explanation.facts.rows, explanation.facts.settings
+    if not SAMPLINGS[settings.sampling].whole_row_groups or not rows.lake:
+        return settings.fraction
+    return rows.sampled / rows.lake
 
 
 def _left_out(explanation: Explanation) -> list[str]:
@@ -64,7 +72,7 @@ def _sample(explanation: Explanation) -> list[str]:
     settings, auto = explanation.facts.settings, explanation.facts.auto
     if settings.fraction == 1:
         return [] if auto is None else [_all_rows(auto)]
-    share, (k, target) = percent(settings.fraction), goal(explanation)
+    share, (k, target) = percent(sampled_share(explanation)), goal(explanation)
     if auto is not None:
         jaccard, probability = auto.steps[-1].jaccard, auto.steps[-1].probability
         start = f"{share} of the rows are enough (sampled by {settings.sampling}, {count(len(auto.steps), 'step')})"
@@ -84,7 +92,8 @@ def _all_rows(auto: AutoSampling) -> str:
     if not tried:
         return "all rows were used, because there are too few to draw a sample from"
     return (
-        "all rows were used, because no smaller sample meets the target; tried, with the probability of meeting it: "
+        "all rows were used, because no smaller sample was expected to meet the target; tried, with the probability of "
+        "meeting it: "
         f"{', '.join(tried)}"
     )
 
@@ -111,6 +120,13 @@ def _row_groups(explanation: Explanation) -> list[str]:
             f"spread between row groups, {times:.1f} times that of independent rows"
         )
     return found
+
+
+def _groups(explanation: Explanation) -> list[str]:
+    threshold = explanation.facts.settings.group_correlated
+    if threshold is None or len(explanation.groups):
+        return []
+    return [f"no groups were found: no two features have a rank correlation of {threshold:g} or more; try a lower one"]
 
 
 def _flags(explanation: Explanation) -> list[str]:

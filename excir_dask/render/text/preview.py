@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from excir_dask.common.wording import count, printable_lines, size
+from excir_dask.common.wording import count, listed, printable_lines, size
 from excir_dask.pipeline.preview import Preview
 
 MOST_COLUMNS = 20
@@ -23,12 +23,17 @@ def text(preview: Preview) -> str:
         memory = size(preview.worker_bytes(2)), size(preview.worker_bytes(8))
         lines.append(f"slices    {preview.slices:,} per scan, at most {size(preview.slice_bytes)} decoded each")
         lines.append(f"memory    about {memory[0]} for a worker with 2 threads, {memory[1]} with 8")
-    for title, found in (("left out", preview.left_out), ("converted to float64", preview.converted)):
-        if found:
-            lines.append(f"{title}:")
-            lines += [f"  {name}: {reason}" for name, reason in list(found.items())[:MOST_COLUMNS]]
-            if len(found) > MOST_COLUMNS:
-                lines.append(f"  ... and {len(found) - MOST_COLUMNS} more")
+    if preview.left_out:
+        lines.append("left out:")
+        lines += [f"  {name}: {reason}" for name, reason in list(preview.left_out.items())[:MOST_COLUMNS]]
+        if len(preview.left_out) > MOST_COLUMNS:
+            lines.append(f"  ... and {len(preview.left_out) - MOST_COLUMNS} more")
+    if preview.converted:
+        by_type: dict[str, list[str]] = {}
+        for name, kind in preview.converted.items():
+            by_type.setdefault(kind, []).append(name)
+        lines.append("converted to float64:")
+        lines += [f"  {kind}: {listed(names)}" for kind, names in by_type.items()]
     lines += [f"note: {remark}" for remark in preview.remarks]
     lines.append(f"schema conflicts: {len(preview.conflicts) or 'none'}")
     return printable_lines([*lines, *(f"  {conflict}" for conflict in preview.conflicts)])
