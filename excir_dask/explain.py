@@ -15,6 +15,7 @@ from excir_dask.errors import UsageError
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.lake.frames import is_pandas
+from excir_dask.lake.outside import check_outside
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.stores import filesystem_of
 from excir_dask.pipeline.adaptive import run_adaptive
@@ -163,6 +164,8 @@ def explain(
 
 def explain_with(lake: Any, options: ExplainOptions) -> Explanation:
     """What :func:`explain` does with its options, in order."""
+    check_outside(options.out, lake, "the result")
+    check_outside(options.checkpoint, lake, "checkpoint")
     target = open_target(options.out, options.overwrite)
     inputs = resolve_inputs(lake, options)
     run_name = run_id(inputs, options)

@@ -14,6 +14,7 @@ from excir_dask.audit.limits import CheckLimits
 from excir_dask.audit.window import Window, fill
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
+from excir_dask.lake.store_errors import redact
 from excir_dask.pipeline.options import OPTIONS, ExplainOptions, check_option
 
 _SHAPE = "docs/AUDIT.md has an example to start from; quote values that start with {{"
@@ -117,7 +118,7 @@ def _parse(given: dict[str, Any], source: Path) -> Config:
         _text(given, key) for key in ("model", "groups", "scheduler", "cluster", "window")
     )
     if scheduler is not None and cluster is not None:
-        raise UsageError(f"both scheduler ({scheduler}) and cluster ({cluster}) are given; give one")
+        raise UsageError(f"both scheduler ({redact(scheduler)}) and cluster ({cluster}) are given; give one")
     if groups == "correlation":
         raise UsageError("groups is 'correlation', which may find other groups in each run; save them to a file "
                          "(excir explain --group-correlated 0.9 --out DIR writes groups.yaml)")  # fmt: skip

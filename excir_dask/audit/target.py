@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from excir_dask.audit.config import Config
 from excir_dask.audit.window import check_exists, fill, join_path, values
+from excir_dask.lake.outside import check_outside
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Target:
 
 def resolve_target(config: Config, day: date | None, keys: Mapping[str, str]) -> Target:
     """Fill in the window of a configuration."""
+    check_outside(config.results, config.lake, "results")
     if config.window is None:
         return Target(config.lake, None, None if day is None else day.isoformat(), config.name, config.baseline)
     window = config.window.fill(day, keys)

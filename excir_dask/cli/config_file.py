@@ -16,6 +16,7 @@ from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.types import FilePath, is_number
 from excir_dask.common.textfile import brief, read_text_file
 from excir_dask.errors import UsageError, nearest
+from excir_dask.lake.store_errors import redact
 
 _SHAPE = "write one option per line, such as  output: pred"
 _ALWAYS = ("config", "help")
@@ -114,7 +115,7 @@ def _value(ctx: click.Context, param: click.Parameter, given: Any, where: str) -
         plain = _from_file(param, given)
     except ValueError as error:
         # it may hold a secret, which no message repeats
-        shown = "something else" if getattr(param.type, "secret", False) else brief(given)
+        shown = "something else" if getattr(param.type, "secret", False) else redact(brief(given))
         raise UsageError(f"{where} is {shown}; give {error}") from None
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None

@@ -9,6 +9,7 @@ import click
 
 from excir_dask.cli.console import say, say_traceback
 from excir_dask.cli.signals import exit_code_of_stop, stop_on_signals
+from excir_dask.common.atomic import FULL
 from excir_dask.common.wording import printable, shortened
 from excir_dask.errors import WRONG_PLACES, ExcirError, exit_code_of, nearest
 
@@ -51,10 +52,12 @@ class ExcirGroup(click.Group):
 
 
 def _of_system(error: OSError) -> str:
-    if error.errno not in WRONG_PLACES:  # a disk that is full while results are saved, for instance
-        return str(error)
     problem = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
-    return f"{problem}; choose another place, or change its permissions"
+    if error.errno in FULL:
+        return f"{problem}; free space there, or choose another place, and run again"
+    if error.errno in WRONG_PLACES:
+        return f"{problem}; choose another place, or change its permissions"
+    return str(error)
 
 
 def _end(ctx: click.Context, message: str, code: int) -> NoReturn:

@@ -99,7 +99,11 @@ PERFORMANCE = (
         "--performance-report", type=types.FilePath(), metavar="FILE",
         help="With a cluster: save dask's report of tasks, workers and transfers as HTML.",
     ),
+    click.option(
+        "--insecure", is_flag=True, help="Do not warn of a scheduler on another host that is reached without TLS."
+    ),
 )  # fmt: skip
+"""what only a cluster has"""
 
 RUNNING = (*explain_options("scheduler", "cluster"), *PERFORMANCE)
 """where it runs"""

@@ -12,25 +12,26 @@ from excir_dask.cli.console import log_to_stderr
 from excir_dask.clusters.connect import client_at, client_of_file
 from excir_dask.clusters.performance import performance_report
 from excir_dask.errors import UsageError
+from excir_dask.lake.store_errors import redact
 
 SILENCED = ("distributed", "tornado", "asyncio", "dask_jobqueue", "dask_kubernetes", "dask_gateway")
 """whose messages and warnings are shown with -v only"""
 
-_OWN = ("quiet", "verbose", "threads", "scheduler", "cluster", "performance_report")
+_OWN = ("quiet", "verbose", "threads", "scheduler", "cluster", "performance_report", "insecure")
 
 
 @contextmanager
 def running(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Set up what a command needs to run.
 
-    Takes ``quiet``, ``verbose``, ``threads``, ``scheduler``, ``cluster`` and ``performance_report`` out of the
-    command's options, and yields the others with ``scheduler`` (a client or None) and ``progress``.
+    Takes the options of ``_OWN`` out of the command's, and yields the others with ``scheduler`` (a client or None) and
+    ``progress``.
     """
     import dask
 
-    quiet, verbose, threads, scheduler, cluster, performance = (given.get(name) for name in _OWN)
+    quiet, verbose, threads, scheduler, cluster, performance, insecure = (given.get(name) for name in _OWN)
     if scheduler is not None and cluster is not None:
-        raise UsageError(f"both --scheduler {scheduler} and --cluster {cluster} are given; give one")
+        raise UsageError(f"both --scheduler {redact(scheduler)} and --cluster {cluster} are given; give one")
     remote = scheduler is not None or cluster is not None
     if performance is not None and not remote:
         raise UsageError(
@@ -44,9 +45,9 @@ def running(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             stack.enter_context(_without_log_of_dask())
         client = None
         if scheduler is not None:
-            client = stack.enter_context(client_at(scheduler))
+            client = stack.enter_context(client_at(scheduler, bool(insecure)))
         elif cluster is not None:
-            client = stack.enter_context(client_of_file(cluster))
+            client = stack.enter_context(client_of_file(cluster, bool(insecure)))
         if client is not None and performance is not None:
             stack.enter_context(performance_report(client, performance))
         others = {name: value for name, value in given.items() if name not in _OWN}

@@ -14,6 +14,7 @@ from excir_dask.cli.options import CHECKSUMS, CONSOLE, LAKE, RUNNING, options
 from excir_dask.cli.running import running
 from excir_dask.cli.types import FilePath, KeyValue, Lake, Names
 from excir_dask.common.wording import printable
+from excir_dask.lake.store_errors import redact
 
 
 @click.command(cls=Command)
@@ -65,5 +66,5 @@ def train(lake: Any, out: str, params: Sequence[str], as_json: bool, **given: An
     else:
         click.echo(str(training))
         following = f"  excir explain {shlex.quote(lake)} --model {shlex.quote(out)}" if isinstance(lake, str) else ""
-        if following and following == printable(following):  # a command with boxes in it would not run
+        if following and following == printable(redact(following)):  # a command with a box or *** in it would not run
             click.echo(f"\nTry next:\n{following}")

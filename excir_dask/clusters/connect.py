@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
-from excir_dask.clusters.address import connect
+from excir_dask.clusters.address import connect, warn_if_open
 from excir_dask.clusters.config import read_cluster_file
 from excir_dask.clusters.health import address_of, check_workers
 from excir_dask.clusters.start import dask_settings, started
 from excir_dask.common.wording import count
 from excir_dask.errors import UsageError
 from excir_dask.graph.run import ClusterRunner, LocalRunner, Runner
+from excir_dask.lake.store_errors import redact
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,7 +48,9 @@ def find_client(
     """A client of an address or of a cluster file, the given client, the active one, or None."""
     if cluster is not None:
         if scheduler is not None:
-            raise UsageError(f"both the scheduler {scheduler} and the cluster file {cluster} are given; give one")
+            raise UsageError(
+                f"both the scheduler {redact(str(scheduler))} and the cluster file {cluster} are given; give one"
+            )
         with client_of_file(cluster) as client:
             yield client
     elif isinstance(scheduler, str):
@@ -78,7 +81,7 @@ def own_client(scheduler: str | Client | None, cluster: str | os.PathLike[str] |
 
 
 @contextmanager
-def client_of_file(path: str | os.PathLike[str]) -> Iterator[Client]:
+def client_of_file(path: str | os.PathLike[str], insecure: bool = False) -> Iterator[Client]:
     """A client of the cluster that a file describes, once it has a worker that can run this package."""
     from distributed import Client
 
@@ -86,6 +89,8 @@ def client_of_file(path: str | os.PathLike[str]) -> Iterator[Client]:
     with dask_settings(file), ExitStack() as stack:
         if file.address is not None:
             client = stack.enter_context(connect(file.address))
+            if not insecure:
+                warn_if_open(file.address)
         else:
             client = stack.enter_context(Client(stack.enter_context(started(file)), set_as_default=False))
         check_workers(client, file.wait, f"the cluster of {file.path}")
@@ -94,14 +99,19 @@ def client_of_file(path: str | os.PathLike[str]) -> Iterator[Client]:
 
 
 @contextmanager
-def client_at(address: str) -> Iterator[Client]:
-    """A client of the scheduler at an address, once it has a worker that can run this package."""
+def client_at(address: str, insecure: bool = False) -> Iterator[Client]:
+    """A client of the scheduler at an address, once it has a worker that can run this package.
+
+    ``insecure`` says that an open connection is meant.
+    """
     with connect(address) as client:
+        if not insecure:
+            warn_if_open(address)
         _log_dashboard(client)
         check_workers(client)
         threads = client.nthreads()
         size = f"{count(len(threads), 'worker')}, {count(sum(threads.values()), 'thread')}"
-        log.debug("cluster at %s: %s", address, size)
+        log.debug("cluster at %s: %s", redact(address), size)
         yield client
 
 

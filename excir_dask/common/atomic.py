@@ -8,6 +8,7 @@ process must set it, and other threads would create files with the wrong one.)
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import shutil
@@ -20,6 +21,9 @@ from pyarrow import fs
 
 TEMPORARY = ".excir-"
 """how temporary names begin"""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""errors of the system about a disk or a share of it that is full"""
 
 _SHOWN = 40
 """characters of the target's name in a temporary one: together they fit the 255 bytes of most filesystems"""
@@ -41,7 +45,7 @@ def write_file(target: Path, content: bytes) -> None:
     """Write a file, or replace the one that is there. Its folder must exist."""
     made = target.parent / _temporary(target.name)
     try:
-        with made.open("xb") as file:
+        with _full_disk_named(target), made.open("xb") as file:
             file.write(content)
         os.replace(made, target)
     finally:
@@ -93,13 +97,26 @@ def new_folder(target: Path, files: Collection[str] = ()) -> Iterator[Path]:
     made = target.parent / _temporary(target.name)
     made.mkdir()
     try:
-        yield made
+        with _full_disk_named(target):
+            yield made
         if files and target.exists():
             _replace(target, made, files)
         else:
             os.replace(made, target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def _full_disk_named(target: Path) -> Iterator[None]:
+    """Errors of a full disk name what was being written: the system's own name nothing."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or next((one for one in FULL if f"[errno {one}]" in str(error)), None)  # pyarrow's
+        if number not in FULL or error.filename is not None:
+            raise
+        raise OSError(number, os.strerror(number), str(target)) from error
 
 
 def _replace(target: Path, made: Path, files: Collection[str]) -> None:

@@ -92,7 +92,10 @@ class Checkpoint:
         try:  # two workers may process the same slice after one seemed lost: each writes a file of its own
             write_stored(self.filesystem, path, content)
         except OSError as error:  # such as a full disk
-            raise ReadError(f"{self.folder} (checkpoint) cannot be written to: {redacted_message(error)}") from None
+            raise ReadError(
+                f"{self.folder} (checkpoint) cannot be written to: {redacted_message(error)}; free space there, "
+                "or choose another folder, and run again"
+            ) from None
 
 
 def open_checkpoint(filesystem: fs.FileSystem, root: str, run: dict[str, Any]) -> Checkpoint:

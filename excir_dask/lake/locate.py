@@ -107,7 +107,9 @@ def _from_list(names: Sequence[str], storage_options: Mapping[str, Any] | None) 
     paths = [filesystem_of(item, storage_options)[1] for item in names]
     path, times = Counter(paths).most_common(1)[0]
     if times > 1:
-        raise UsageError(f"the list names {path} {times} times, so its rows would count {times} times; name it once")
+        raise UsageError(
+            f"the list names {redact(path)} {times} times, so its rows would count {times} times; name it once"
+        )
     infos = filesystem.get_file_info(paths)
     for item, info in zip(names, infos, strict=True):
         if info.type != fs.FileType.File:

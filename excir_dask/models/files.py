@@ -12,6 +12,8 @@ from excir_dask.models.magic import describe_content
 def read_model_file(path: Path) -> bytes:
     """The content of a model file."""
     try:
+        if not (path.is_file() or path.is_dir()) and path.exists():  # reading a pipe may never end
+            raise ModelError(f"'{path}' is a pipe, a socket or a device; save the model in a file, and name that")
         content = path.read_bytes()
     except FileNotFoundError as error:
         hint = "; models are read from local files: download it first" if ":/" in str(path) else ""

@@ -15,6 +15,7 @@ from excir_dask.clusters.connect import find_client
 from excir_dask.common.wording import percent
 from excir_dask.errors import LakeChangedError
 from excir_dask.explain import explain_with
+from excir_dask.lake.outside import check_outside
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import Counts, ExplainOptions
 from excir_dask.pipeline.run_id import as_counted, lake_fingerprint, make_id, open_target
@@ -117,6 +118,7 @@ def sweep(
     shares, draws = all_fractions(fractions), all_seeds(seeds)
     check_arguments(k, target_jaccard, retrain, options)
     asked = ExplainOptions(**options, progress=progress)
+    check_outside(out, lake, "the sweep")
     target = open_target(out, overwrite, "sweep", ("settings", "run_id"))
     run_id = None
     if target.folder is not None:

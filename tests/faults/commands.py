@@ -1,7 +1,11 @@
-"""Commands, and what every one of them promises however it ends."""
+"""Commands, what every one of them promises however it ends, and a lake for them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 from click.testing import CliRunner, Result
 
 from excir_dask.cli import excir as group
@@ -24,3 +28,12 @@ def refused(done: Result, code: int) -> str:
     lines = [line for line in done.stderr.splitlines() if line.startswith(("excir: ", "Error: "))]
     assert len(lines) == 1, done.stderr
     return lines[0]
+
+
+def write_lake(folder: Path, rows: int = 200) -> None:
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for part in range(2):
+        table = pd.DataFrame(rng.standard_normal((rows, 3)), columns=["a", "b", "c"])
+        table = table.assign(y=table["a"] - table["b"], label=(table["a"] > 0).astype(int))
+        table.to_parquet(folder / f"part-{part}.parquet")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import dask
-import numpy as np
-import pandas as pd
 import pytest
-from commands import excir
+from commands import excir, write_lake
 
 from excir_dask.render.html import page
 
@@ -32,12 +30,3 @@ def workplace(tmp_path_factory) -> Path:
             done = excir(*command)
             assert done.exit_code == 0, done.stderr
     return folder
-
-
-def write_lake(folder: Path, rows: int = 200) -> None:
-    rng = np.random.default_rng(0)
-    folder.mkdir(parents=True)
-    for part in range(2):
-        table = pd.DataFrame(rng.standard_normal((rows, 3)), columns=["a", "b", "c"])
-        table = table.assign(y=table["a"] - table["b"], label=(table["a"] > 0).astype(int))
-        table.to_parquet(folder / f"part-{part}.parquet")

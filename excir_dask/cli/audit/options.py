@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,16 @@ WINDOW = (
 
 RESULTS = (click.option("--results", metavar="FOLDER", help="Folder of results, if runs are given by name, not path."),)
 """where runs are stored"""
+
+
+def keys_of_window(given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The keys that were typed, each once."""
+    found = dict(given)
+    for name in found:
+        values = [value for key, value in given if key == name]
+        if len(values) > 1:
+            raise UsageError(f"--key {name} is given {len(values)} times ({', '.join(values)}); give it once")
+    return found
 
 
 def days_to_audit(config: Config, day: str | None, backfill: tuple[str, str] | None) -> list[date | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from excir_dask.cli.audit.options import WINDOW, days_to_audit
+from excir_dask.cli.audit.options import WINDOW, days_to_audit, keys_of_window
 from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.console import say
 from excir_dask.cli.options import CONSOLE, LAKE, RUNNING, THREADS, options
@@ -85,7 +85,7 @@ def run(
         days = days_to_audit(asked, day, backfill)
         if given["scheduler"] is None and given["cluster"] is None:
             given |= {"scheduler": asked.scheduler, "cluster": asked.cluster}
-        with running({**given, "keys": dict(keys), "baseline": not no_baseline}) as arguments:
+        with running({**given, "keys": keys_of_window(keys), "baseline": not no_baseline}) as arguments:
             for one in days:
                 _audit(asked, one, arguments, report, one_of_many=backfill is not None)
     except Exception as error:  # the group of all commands prints it

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from excir_dask.cli.audit.options import WINDOW, days_to_audit
+from excir_dask.cli.audit.options import WINDOW, days_to_audit, keys_of_window
 from excir_dask.cli.command import CheckedCommand
 from excir_dask.cli.console import say
 from excir_dask.cli.options import JSON, LAKE, options
@@ -32,7 +32,7 @@ def validate(
     from excir_dask.audit.validate import validate as problems_of
 
     asked = with_options(read_config(config), storage_options, table_version)
-    found = problems_of(asked, next(iter(days_to_audit(asked, day, None))), dict(keys))
+    found = problems_of(asked, next(iter(days_to_audit(asked, day, None))), keys_of_window(keys))
     # a baseline is a run, so before the first run there is none: the configuration is right all the same
     warnings = [one for one in found if isinstance(one, NoBaselineError)]
     problems = [one for one in found if one not in warnings]
