@@ -91,6 +91,9 @@ def _parse_json(text: str, shape: str) -> Any:
         raise ValueError(too_deep) from None
     level = [content]
     for _ in range(MOST_LEVELS):
+        texts = (text for one in level for text in (one if isinstance(one, dict) else [one]) if isinstance(text, str))
+        if any("\0" in text for text in texts):
+            raise ValueError("a text holds a NUL character; remove it")
         level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
     if level:
         raise ValueError(too_deep)

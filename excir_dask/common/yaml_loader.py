@@ -93,6 +93,8 @@ class Loader(_Plain):
         return node
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
+        if isinstance(node, yaml.ScalarNode) and "\0" in node.value:  # no name of a file or column has one
+            raise ConstructorError(None, None, "a text holds a NUL character; remove it", node.start_mark)
         try:
             if node.tag in _LIMITED and len(node.value) > LONGEST_NUMBER:
                 raise ValueError

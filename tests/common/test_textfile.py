@@ -93,6 +93,13 @@ def test_json_has_the_same_limits(tmp_path, text, message):
         read(tmp_path, text, "x.json")
 
 
+@pytest.mark.parametrize("text", ['{"a": "x\\u0000y"}', '{"x\\u0000y": 1}', '[["\\u0000"]]'])
+@pytest.mark.parametrize("name", ["x.yaml", "x.json"])
+def test_a_text_with_a_nul_is_refused(tmp_path, text, name):
+    with pytest.raises(UsageError, match="NUL character"):
+        read(tmp_path, text, name)
+
+
 def test_anything_but_a_regular_file_is_refused_without_being_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for somebody who writes
     for name in (tmp_path / "pipe", "/dev/zero"):
