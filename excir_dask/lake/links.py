@@ -11,9 +11,6 @@ from pyarrow import fs
 
 Identity = tuple[int, int, int, int]
 
-_MAX_SHOWN = 5
-"""paths per remark"""
-
 
 def local_tree(root: str) -> tuple[list[str], list[str]]:
     """All files below a folder, with links followed, and the links that would loop.
@@ -50,6 +47,10 @@ def local_glob(filesystem: fs.FileSystem, pattern: str) -> tuple[list[str], list
 
         def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
             entries = super().ls(path, detail=True, **options)
+            known = {entry["name"] for entry in entries}
+            links = (entry.path for entry in os.scandir(path) if entry.is_symlink() and not entry.is_file())
+            dangling = (link for link in links if link not in known and not os.path.exists(link))  # pyarrow skips them
+            entries += [{"name": link, "size": None, "type": "file"} for link in dangling]
             looping = {
                 entry["name"]
                 for entry in entries
@@ -102,29 +103,7 @@ def same_files(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield first, path
 
 
-def remarks(repeated: Sequence[str], loops: Sequence[str]) -> list[str]:
-    """Sentences that say what was left out.
-
-    >>> remarks(["latest/a.parquet"], [])
-    ['1 file was left out because it is a link to another file of the lake, which counts once: latest/a.parquet']
-    """
-    found = []
-    if repeated:
-        what = "1 file was left out because it is a link to another file"
-        if len(repeated) > 1:
-            what = f"{len(repeated):,} files were left out because they are links to other files"
-        found.append(f"{what} of the lake, which {'counts' if len(repeated) == 1 else 'count'} once: {_some(repeated)}")
-    if loops:
-        what = "1 link was" if len(loops) == 1 else f"{len(loops):,} links were"
-        found.append(f"{what} not followed because a folder would contain itself: {_some(loops)}")
-    return found
-
-
 def _identity(path: str) -> Identity:
     """Device and inode, and size and time because some network filesystems use an inode twice."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_MAX_SHOWN]) + (f" and {len(paths) - _MAX_SHOWN:,} more" if len(paths) > _MAX_SHOWN else "")

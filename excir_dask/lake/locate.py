@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from excir_dask.errors import LakeError, ReadError, UsageError
-from excir_dask.lake.links import deduplicate, local_glob, local_tree, remarks, same_files
+from excir_dask.lake.left_out import FOLDER, LOOP, REPEATED, remarks, unreadable
+from excir_dask.lake.links import deduplicate, local_glob, local_tree, same_files
 from excir_dask.lake.store_errors import as_os_error, is_transient, redact
 from excir_dask.lake.stores import WEB, filesystem_of
 from excir_dask.lake.tables.formats import FORMATS, format_of_file, format_of_folder
@@ -125,6 +126,8 @@ def _from_path(name: str, filesystem: fs.FileSystem, path: str, table_version: i
     info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound:
         raise LakeError(f"{redact(name)} does not exist; check the path, or quote a glob such as 'lake/*.parquet'")
+    if info.type == fs.FileType.Unknown:
+        raise LakeError(f"{redact(name)} is a pipe, a socket or a device; name a file or a folder")
     if info.type == fs.FileType.File:
         table_format = format_of_file(path)
         if table_format is None:
@@ -148,9 +151,13 @@ def _from_folder(name: str, filesystem: fs.FileSystem, path: str) -> Location:
     else:
         infos = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
     files = [info for info in infos if _is_data(info, path)]
+    left_out = unreadable(infos)
     if not files:
-        raise LakeError(f"{redact(name)} holds no Parquet files (names that start with '_' or '.' are ignored)")
-    return _without_repeats(name, filesystem, path, files, loops)
+        raise LakeError(
+            f"{redact(name)} holds no Parquet files (names that start with '_' or '.' are ignored)"
+            + "".join(f"; {one}" for one in remarks(left_out))
+        )
+    return _without_repeats(name, filesystem, path, files, {LOOP: loops, **left_out})
 
 
 def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
@@ -164,10 +171,39 @@ def _from_glob(name: str, filesystem: fs.FileSystem, pattern: str) -> Location:
         from fsspec.implementations.arrow import ArrowFSWrapper
 
         matches = sorted(ArrowFSWrapper(filesystem).glob(pattern))
-    files = [info for info in (filesystem.get_file_info(matches) if matches else []) if _is_data(info, root or ".")]
+    infos = filesystem.get_file_info(matches) if matches else []
+    visible = [info for info in infos if not _is_hidden(info, root or ".")]
+    infos, folders = _with_spark_folders(filesystem, visible)
+    files = [info for info in infos if _is_data(info, root or ".")]
+    left_out = {FOLDER: folders, **unreadable(infos)}
     if not files:
-        raise LakeError(f"no file matches {redact(name)} (names that start with '_' or '.' are ignored)")
-    return _without_repeats(name, filesystem, root, files, loops)
+        raise LakeError(
+            f"no file matches {redact(name)} (names that start with '_' or '.' are ignored)"
+            + "".join(f"; {one}" for one in remarks(left_out))
+        )
+    return _without_repeats(name, filesystem, root, files, {LOOP: loops, **left_out})
+
+
+def _with_spark_folders(
+    filesystem: fs.FileSystem, matches: Sequence[fs.FileInfo]
+) -> tuple[list[fs.FileInfo], list[str]]:
+    """What matches a glob, with the files of folders that are called like a file, and folders without any."""
+    found = {info.path: info for info in matches if info.type != fs.FileType.Directory}
+    folders = []
+    for info in matches:
+        if info.type == fs.FileType.Directory and info.base_name.lower().endswith(".parquet"):
+            if (table_format := format_of_folder(filesystem, info.path)) is not None:
+                raise LakeError(
+                    f"{info.path} matches, but it is a {table_format} table; name it by itself, not by a glob"
+                )
+            if _is_local(filesystem):
+                inside = filesystem.get_file_info(local_tree(info.path)[0])
+            else:
+                inside = filesystem.get_file_info(fs.FileSelector(info.path, recursive=True))
+            found |= {one.path: one for one in inside if one.type != fs.FileType.Directory}
+        if info.type == fs.FileType.Directory:
+            folders.append(info.path.rstrip("/"))
+    return list(found.values()), [path for path in folders if not any(one.startswith(f"{path}/") for one in found)]
 
 
 def _from_table(name: str, filesystem: fs.FileSystem, root: str, table: Table) -> Location:
@@ -186,15 +222,22 @@ def _from_table(name: str, filesystem: fs.FileSystem, root: str, table: Table) -
 
 
 def _without_repeats(
-    name: str, filesystem: fs.FileSystem, root: str, files: Sequence[fs.FileInfo], loops: Sequence[str]
+    name: str,
+    filesystem: fs.FileSystem,
+    root: str,
+    files: Sequence[fs.FileInfo],
+    left_out: Mapping[str, Sequence[str]],
 ) -> Location:
-    """The location of files that were searched for, with each file once."""
+    """The location of files that were searched for, with each file once; ``left_out`` has paths by reason."""
     repeated: list[str] = []
     if _is_local(filesystem):
         files, repeated = deduplicate(files, root)
     location = Location(name, filesystem, root, _ordered(files))
-    shown = [[location.relative(path) for path in paths] for paths in (repeated, loops)]
-    return replace(location, remarks=tuple(remarks(*shown)))
+    shown = {
+        reason: [location.relative(path) for path in paths]
+        for reason, paths in {REPEATED: repeated, **left_out}.items()
+    }
+    return replace(location, remarks=tuple(remarks(shown)))
 
 
 def _is_local(filesystem: fs.FileSystem) -> bool:
@@ -203,9 +246,12 @@ def _is_local(filesystem: fs.FileSystem) -> bool:
 
 def _is_data(info: fs.FileInfo, root: str) -> bool:
     """Whether it is a file that is not hidden. Object stores mark folders by empty files that end with '/'."""
+    return info.type == fs.FileType.File and not info.path.endswith("/") and not _is_hidden(info, root)
+
+
+def _is_hidden(info: fs.FileInfo, root: str) -> bool:
     parts = posixpath.relpath(info.path, root).split("/")
-    hidden = any(part.startswith(_HIDDEN) and part not in (".", "..") for part in parts)
-    return info.type == fs.FileType.File and not info.path.endswith("/") and not hidden
+    return any(part.startswith(_HIDDEN) and part not in (".", "..") for part in parts)
 
 
 def _ordered(infos: Sequence[fs.FileInfo]) -> tuple[fs.FileInfo, ...]:
