@@ -15,6 +15,7 @@ from excir_dask.errors import UsageError
 from excir_dask.graph.checkpoint import Checkpoint, open_checkpoint
 from excir_dask.graph.run import LocalRunner, Runner
 from excir_dask.lake.frames import is_pandas
+from excir_dask.lake.in_memory import as_lake
 from excir_dask.lake.outside import check_outside
 from excir_dask.lake.plan import DEFAULT_BUDGET
 from excir_dask.lake.stores import filesystem_of
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def explain(
     lake: Any,
-    *,
+    *misplaced: Any,
     output: str | Sequence[str] | Mapping[str, str] | None = None,
     model: Any = None,
     predict_type: str = "margin",
@@ -72,8 +73,10 @@ def explain(
 
     Parameters
     ----------
-    lake : path, URL, glob, list of files, or a pandas or dask DataFrame
-        Parquet files. Names that begin with ``_`` or ``.`` are left out; Hive partition keys are columns.
+    lake : path, URL, glob, list of files, or a table in memory
+        Parquet files. Names that begin with ``_`` or ``.`` are left out; Hive partition keys are columns. Tables are
+        pandas, dask and polars DataFrames, pyarrow tables and datasets, structured numpy arrays, and whatever has
+        ``__arrow_c_stream__``.
     output : str, list of str, or mapping class -> column
         Column or columns with the model's output (margins rather than probabilities or labels).
     model : file or object
@@ -158,12 +161,18 @@ def explain(
     1       b  0.25         -1
     """
     given = locals()
-    del given["lake"]
+    del given["lake"], given["misplaced"]
+    if misplaced:
+        raise UsageError(
+            f"explain takes the data first and everything else by name, but {1 + len(misplaced)} values have no name; "
+            "write explain(data, model=model) or explain(data, output='column')"
+        )
     return explain_with(lake, ExplainOptions(**given))
 
 
 def explain_with(lake: Any, options: ExplainOptions) -> Explanation:
     """What :func:`explain` does with its options, in order."""
+    lake = as_lake(lake)
     check_outside(options.out, lake, "the result")
     check_outside(options.checkpoint, lake, "checkpoint")
     target = open_target(options.out, options.overwrite)

@@ -8,15 +8,16 @@ from functools import partialmethod
 
 import dask
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import settings
 from processes import dask_processes
 
 settings.register_profile("any machine", deadline=None)  # how long an example takes is not what is tested
 settings.load_profile("any machine")
 
-if "mix_stderr" in inspect.signature(CliRunner).parameters:  # before click 8.2, which keeps the two apart
+if "mix_stderr" in inspect.signature(CliRunner).parameters:  # before click 8.2: standard error apart, and in the output
     CliRunner.__init__ = partialmethod(CliRunner.__init__, mix_stderr=False)
+    Result.output = property(lambda result: result.stdout + result.stderr)
 
 SLOW_TIMEOUT = 1200
 """seconds after which a slow test counts as hanging; the others have the timeout of pyproject.toml"""

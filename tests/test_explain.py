@@ -166,10 +166,10 @@ def test_an_output_with_a_gap_at_its_quartile_is_exact(tmp_path):
     y = np.where(np.arange(200_000) % 4 == 0, 0.0, 100.0) + rng.standard_normal(200_000)
     frame = pd.DataFrame({"x": y + 30 * rng.standard_normal(200_000), "w": rng.integers(0, 3, 200_000), "y": y})
     lake = oracle.write_lake(tmp_path / "lake", frame, 3, 30_000)
-    row = explain(lake, output="y", features=["x"], budget="1MiB").top(1).iloc[0]
+    row = explain(lake, output="y", features=["x"], budget="1MiB").of().iloc[0]
     assert row["cir"] == pytest.approx(oracle.cir(frame["x"].to_numpy(), y), abs=1e-4)
     assert row["center_bound"] < 0.01
-    weighted = explain(lake, output="y", features=["x"], weights="w").top(1).iloc[0]
+    weighted = explain(lake, output="y", features=["x"], weights="w").of().iloc[0]
     repeated = frame.loc[np.repeat(frame.index, frame["w"])]
     assert weighted["cir"] == pytest.approx(oracle.cir(repeated["x"].to_numpy(), repeated["y"].to_numpy()), abs=1e-4)
 

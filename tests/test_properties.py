@@ -101,7 +101,7 @@ def test_scaling_fractional_weights_changes_nothing():
 def test_normal_data_have_the_closed_form(r, expected):
     rng = np.random.default_rng(11)
     x, e = rng.standard_normal((2, 400_000))
-    row = explain(pd.DataFrame({"x": x, "y": r * x + np.sqrt(1 - r * r) * e}), output="y").top(1).iloc[0]
+    row = explain(pd.DataFrame({"x": x, "y": r * x + np.sqrt(1 - r * r) * e}), output="y").of().iloc[0]
     closed = (1 + r / ((2 / np.pi) * (np.sqrt(1 - r * r) + r * np.arcsin(r)))) / 2
     assert closed == pytest.approx(expected, abs=5e-5)
     assert row["cir"] == pytest.approx(closed, abs=5 * row["stderr"])
@@ -112,7 +112,7 @@ def test_the_standard_error_is_the_spread_over_samples():
     found, errors = [], []
     for _ in range(300):
         x, e = rng.standard_normal((2, 1500))
-        row = explain(pd.DataFrame({"x": x, "y": 0.4 * x + e}), output="y").top(1).iloc[0]
+        row = explain(pd.DataFrame({"x": x, "y": 0.4 * x + e}), output="y").of().iloc[0]
         found.append(row["cir"])
         errors.append(row["stderr"])
     assert np.std(found) == pytest.approx(np.mean(errors), rel=0.12)
@@ -136,7 +136,7 @@ def test_a_score_carried_by_one_row_is_flagged_as_low_support():
     x = rng.standard_normal(1000)
     y = rng.standard_normal(1000)
     x[0] = y[0] = 1e6
-    row = explain(pd.DataFrame({"x": x, "y": y}), output="y").top(1).iloc[0]
+    row = explain(pd.DataFrame({"x": x, "y": y}), output="y").of().iloc[0]
     assert row["cir"] > 0.999
     assert row["n_eff"] < 2
     assert row["flag"] == "low support"

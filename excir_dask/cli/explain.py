@@ -18,13 +18,24 @@ from excir_dask.pipeline.options import AUTO, OPTIONS, Counts, ExplainOptions
 if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
+FORMATS = ("table", "json", "csv", "md")
+"""what the command can print"""
+
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
 @options(CONFIG, explain_options(*EXPLAIN), THREADS, PERFORMANCE)
 @click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Features to print per output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="What to print: a table with bars, the same as --json, CSV of all features, or Markdown.",
+)
 @options(CONSOLE)
-def explain(lake: Any, top: int, as_json: bool, **given: Any) -> None:
+def explain(lake: Any, top: int, form: str, as_json: bool, **given: Any) -> None:
     """Rank the features of LAKE by their co-movement with a model's output.
 
     LAKE is a folder, a file, a quoted glob or a URL of Parquet files, or a Delta Lake or Iceberg table. If --out
@@ -43,15 +54,24 @@ def explain(lake: Any, top: int, as_json: bool, **given: Any) -> None:
     excir explain --config job.yaml --fraction 0.1                          # options from a file, one changed
     """
     from excir_dask.explain import explain_with
-    from excir_dask.render.text.explanation import text
 
     _check_typed(given["fraction"])
+    if as_json and form not in ("table", "json"):
+        raise UsageError(f"--json and --format {form} are both given; leave one of them out")
     with running(explain_arguments(**given)) as arguments:
         explanation = explain_with(lake, ExplainOptions(**arguments))
-    if as_json:
-        click.echo(json.dumps(_summary(explanation, top, given["out"]), allow_nan=False))
-    else:
-        click.echo(text(explanation, k=top))
+    click.echo(_printed(explanation, "json" if as_json else form, top, given["out"]), nl=form != "csv")
+
+
+def _printed(explanation: Explanation, form: str, top: int, out: str | None) -> str:
+    from excir_dask.render.text.explanation import text
+    from excir_dask.render.text.markdown import markdown
+
+    if form == "json":
+        return json.dumps(_summary(explanation, top, out), allow_nan=False)
+    if form == "csv":
+        return explanation.to_csv() or ""
+    return markdown(explanation, k=top) if form == "md" else text(explanation, k=top)
 
 
 def _check_typed(fraction: float | str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from excir_dask.errors import ModelError
 from excir_dask.models.naming import LoadRequest, numbered_names, resolve_columns
+from excir_dask.models.per_process import PerProcess
 from excir_dask.models.pickles import dump_object, load_object
 from excir_dask.models.scoring import Model, NamedOutputs, Predictor, digest, outputs_first
 
@@ -21,6 +22,8 @@ def from_object(function: Any, request: LoadRequest) -> Model:
     try:
         payload = dump_object(function, request.source)
     except ModelError as error:  # threads of this process can call it all the same
+        if isinstance(function, PerProcess):
+            raise
         unsendable = str(error)
     return Model(
         kind="callable",
@@ -33,7 +36,7 @@ def from_object(function: Any, request: LoadRequest) -> Model:
         input_type="frame",
         details=(("function", request.source),),
         source=request.source,
-        function=function,
+        function=None if isinstance(function, PerProcess) else function,
         unsendable=unsendable,
     )
 
@@ -41,18 +44,31 @@ def from_object(function: Any, request: LoadRequest) -> Model:
 def predictor(model: Model) -> Predictor:
     """The function itself where it is, or else the copy in the payload."""
     function = load_object(model.payload, model.source) if model.function is None else model.function
+    if isinstance(function, PerProcess):
+        function = _made(function, model.source)
 
     def score(frame: Any) -> NamedOutputs:
         try:
             returned = function(frame)
         except Exception as error:
+            hint = "; it gets the numeric columns: name those that it takes, text included, in model_columns"
             raise ModelError(
                 f"{model.source} raised {type(error).__name__} on a DataFrame of {len(frame)} rows with the columns "
-                f"{', '.join(map(str, list(frame.columns)[:8]))}: {error}"
+                f"{', '.join(map(str, list(frame.columns)[:8]))}: {error}{hint if model.columns is None else ''}"
             ) from error
         return named_outputs(_in_row_order(returned, frame, model.source), len(frame), model.source)
 
     return score
+
+
+def _made(factory: PerProcess, source: str) -> Any:
+    try:
+        function = factory.make()
+    except Exception as error:
+        raise ModelError(f"{source} could not be made here: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise ModelError(f"{source} made {type(function).__name__}; it must return a function of a DataFrame")
+    return function
 
 
 def _in_row_order(returned: Any, frame: Any, source: str) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from excir_dask.models.magic import is_unknown_binary
+from excir_dask.models.per_process import PerProcess
 
 
 def _never(*_: Any) -> bool:
@@ -56,7 +57,7 @@ def _is_estimator(model: Any) -> bool:
 
 
 def _is_function(model: Any) -> bool:
-    return callable(model) and not isinstance(model, type)
+    return (callable(model) and not isinstance(model, type)) or isinstance(model, PerProcess)
 
 
 KINDS: dict[str, ModelKind] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,27 @@ class LoadRequest:
     columns: tuple[str, ...] | None
     folder: Path = Path()
     """of the file, in which its other files are"""
+
+
+def matched_columns(wanted: Sequence[str], lake: Collection[str]) -> tuple[str, ...]:
+    """The columns of a model under the lake's names.
+
+    skl2onnx and LightGBM write ``_`` for characters that they do not take. A name that the lake lacks stands for the
+    one column that becomes it in that way.
+
+    >>> matched_columns(["sepal_length__cm_", "age"], ["sepal length (cm)", "age"])
+    ('sepal length (cm)', 'age')
+    """
+    found: dict[str, list[str]] = {}
+    for name in lake:
+        if name not in wanted:
+            for replaced in (r"\W", r"\s"):
+                found.setdefault(re.sub(replaced, "_", name, flags=re.ASCII), []).append(name)
+    columns = []
+    for name in wanted:
+        candidates = set(found.get(name, ())) if name not in lake else set()
+        columns.append(candidates.pop() if len(candidates) == 1 else name)
+    return tuple(columns)
 
 
 def numbered_names(count: int) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from excir_dask.common.wording import count
+from excir_dask.common.wording import count, listed
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
@@ -20,6 +21,7 @@ from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 from excir_dask.models.checks import check_codes, check_columns, columns_of_any_type
 from excir_dask.models.load import load_model
+from excir_dask.models.naming import matched_columns
 from excir_dask.models.output_columns import OutputColumns, output_columns
 from excir_dask.pipeline.groups import WantedGroups, resolve_groups
 from excir_dask.pipeline.option_kinds import parse_bytes
@@ -27,6 +29,8 @@ from excir_dask.pipeline.options import ExplainOptions
 
 if TYPE_CHECKING:
     from excir_dask.models.scoring import Model
+
+log = logging.getLogger(__name__)
 
 _NUMBERS = ("int", "uint", "float", "double", "half", "bool", "decimal")
 
@@ -72,17 +76,25 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     budget = parse_bytes(options.budget)
     if is_pandas(lake) or is_dask(lake):
         _check_frame(options, sample)
-        selection = _select(frame_columns(lake), outputs, options)
+        columns = frame_columns(lake)
+        outputs = _under_lake_names(outputs, columns)
+        selection = _select(columns, outputs, options)
         plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
         if not frames:
             raise LakeError("the frame has no rows")
         groups = resolve_groups(options, selection)
         return Inputs(lake, outputs, groups, sample, plan, _layout(None, selection, sample), frames, None)
     if not isinstance(lake, str | os.PathLike | Sequence):
-        raise UsageError(f"a lake is a path, a URL, a glob, a list of files or a DataFrame, not {type(lake).__name__}")
+        is_model = callable(lake) or hasattr(lake, "predict")
+        hint = "; a model goes to model=, as in explain(data, model=model)" if is_model else ""
+        raise UsageError(
+            f"a lake is a path, a URL, a glob, a list of files or a table, not {type(lake).__name__}{hint}"
+        )
     location = locate(lake, _storage_options(lake, options), options.table_version, options.verify_checksums)
     snapshot = take_snapshot(location)
-    selection = _select(describe_columns(snapshot), outputs, options)
+    columns = describe_columns(snapshot)
+    outputs = _under_lake_names(outputs, columns)
+    selection = _select(columns, outputs, options)
     if snapshot.rows == 0:
         raise LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
     groups = resolve_groups(options, selection)
@@ -105,6 +117,21 @@ def resolve_outputs(options: ExplainOptions) -> Outputs:
         allow_pickle=options.allow_pickle,
     )
     return Outputs(OutputColumns((), ()), model)
+
+
+def _under_lake_names(outputs: Outputs, columns: Mapping[str, Column]) -> Outputs:
+    """The outputs of a model whose library changed characters of its columns' names."""
+    model = outputs.model
+    if model is None or model.columns is None:
+        return outputs
+    names = matched_columns(model.columns, columns)
+    if names == model.columns:
+        return outputs
+    renamed = dict(zip(model.columns, names, strict=True))
+    ours = [name for theirs, name in renamed.items() if theirs != name]
+    log.info("the model has %s under another name than the lake: %s", count(len(ours), "column"), listed(ours))
+    categories = tuple((renamed[name], values) for name, values in model.categories)
+    return replace(outputs, model=replace(model, columns=names, categories=categories))
 
 
 def is_url(place: Any) -> bool:

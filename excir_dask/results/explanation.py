@@ -41,6 +41,8 @@ FORMAT = "excir-explanation"
 VERSION = 1
 MAIN = "explanation.json"
 
+SHORT = ("feature", "cir", "strength", "direction", "stderr", "rank", "flag")
+"""columns of the top"""
 GROUPS_NOTE = "groups of this explanation; a later run reads them with --groups"
 
 
@@ -73,8 +75,11 @@ class Explanation(views.Displayed):
     provenance: Provenance
 
     def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
-        """The ``k`` best ranked features of an output (the first one by default)."""
-        return self.of(output).head(k).reset_index(drop=True)
+        """The ``k`` best ranked features of an output (the first one by default), with the columns that fit a terminal.
+
+        :meth:`of` has all columns.
+        """
+        return self.of(output).head(k)[list(SHORT)].reset_index(drop=True)
 
     def of(self, output: str | None = None) -> pd.DataFrame:
         """The feature table of one output."""
@@ -82,6 +87,15 @@ class Explanation(views.Displayed):
         if output is not None and output not in names:
             raise UsageError(f"there is no output '{output}'{nearest(output, names)} (outputs: {', '.join(names)})")
         return self.features[self.features["output"] == (names[0] if output is None else output)]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All features of all outputs: a copy of ``features`` that may be changed."""
+        return self.features.copy()
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write all features of all outputs as CSV; without a path, return the text."""
+        text: str | None = self.features.to_csv(path, index=False)
+        return text
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """Intervals that contain the scores of all rows of the lake with probability ``level``.

@@ -15,6 +15,7 @@ from excir_dask.clusters.connect import find_client
 from excir_dask.common.wording import percent
 from excir_dask.errors import LakeChangedError
 from excir_dask.explain import explain_with
+from excir_dask.lake.in_memory import as_lake
 from excir_dask.lake.outside import check_outside
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import Counts, ExplainOptions
@@ -74,7 +75,7 @@ def sweep(
 
     Parameters
     ----------
-    lake : path, URL, glob, list of files, or a pandas or dask DataFrame
+    lake : path, URL, glob, list of files, or a table in memory
         As for :func:`~excir_dask.explain`.
     fractions : sequence of float
         Shares of the rows. 1.0 is always added: the others are compared with it.
@@ -118,6 +119,7 @@ def sweep(
     shares, draws = all_fractions(fractions), all_seeds(seeds)
     check_arguments(k, target_jaccard, retrain, options)
     asked = ExplainOptions(**options, progress=progress)
+    lake = as_lake(lake)
     check_outside(out, lake, "the sweep")
     target = open_target(out, overwrite, "sweep", ("settings", "run_id"))
     run_id = None

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from processes import excir
 
-from excir_dask import Explanation
+from excir_dask import Explanation, explain
 from excir_dask.cli import excir as command_line
 
 
@@ -42,6 +42,21 @@ def test_an_internal_error_has_a_traceback_and_its_own_exit_code(lake, monkeypat
     assert "Traceback" in done.stderr
     assert "\x1b" not in done.stderr
     assert done.stderr.splitlines()[-1] == "excir: internal error; please report it with the lines above"
+
+
+def test_results_are_printed_as_csv_markdown_or_json(lake):
+    def printed(*more):
+        return CliRunner().invoke(command_line, ["explain", str(lake), "--output", "pred", "--top", "1", *more])
+
+    expected = explain(lake, output="pred")
+    assert printed("--format", "csv").stdout == expected.to_csv()
+    rows = [line for line in printed("--format", "md").stdout.splitlines() if line.startswith("|")]
+    first = expected.top(1).iloc[0]
+    assert rows[2].startswith(f"| 1 | `{first['feature']}` |")
+    assert len(rows) == 3
+    assert json.loads(printed("--format", "json").stdout)["top"]["pred"][0]["feature"] == first["feature"]
+    wrong = printed("--format", "md", "--json")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
 
 
 def test_json_is_the_last_line_and_alone_on_standard_output(lake):

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
-from excir_dask import explain
+from excir_dask import PerProcess, explain
 from excir_dask.errors import ModelError, UsageError
 from excir_dask.models.load import load_model
 
@@ -193,3 +193,43 @@ def test_a_function_that_nobody_can_recognise_has_no_run_id_and_no_checkpoint(la
     assert again.to_json() == first.to_json()
     with pytest.raises(UsageError, match="no later run can recognise it; leave checkpoint out"):
         explain(lake, model=Guarded(), checkpoint=tmp_path / "states")
+
+
+class Opened:
+    """Opens what cannot be pickled, and writes a line about it."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    def __call__(self) -> Guarded:
+        with self.log.open("a") as lines:
+            lines.write("made\n")
+        return Guarded()
+
+
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_a_process_makes_a_model_of_its_own_once(lake, frame, client, tmp_path, where):
+    model = PerProcess(Opened(tmp_path / "log"))
+    same_scores(explain(lake, model=model, scheduler=client if where == "cluster" else None), frame)
+    assert (tmp_path / "log").read_text() == "made\n"
+
+
+def test_a_factory_that_cannot_be_sent_or_makes_no_function_is_refused(lake):
+    lock = threading.Lock()
+    with pytest.raises(ModelError, match="PerProcess cannot be pickled"):
+        explain(lake, model=PerProcess(lambda: lock))
+    with pytest.raises(ModelError, match="PerProcess made int; it must return a function"):
+        explain(lake, model=PerProcess(lambda: 7))
+    with pytest.raises(ModelError, match="could not be made here: ZeroDivisionError"):
+        explain(lake, model=PerProcess(lambda: 1 / 0))
+
+
+def test_a_function_gets_the_text_that_model_columns_names(frame):
+    towns = frame.drop(columns="pred").assign(town=np.where(frame["a"] > 0, "Oslo", "Rome"))
+
+    def in_oslo(rows: pd.DataFrame) -> pd.Series:
+        return (rows["town"] == "Oslo").astype(float)
+
+    with pytest.raises(ModelError, match="text included, in model_columns"):
+        explain(towns, model=in_oslo)
+    assert explain(towns, model=in_oslo, model_columns=["town"], features=["a"]).top(1)["cir"][0] > 0.9

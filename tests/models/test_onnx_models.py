@@ -18,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from excir_dask import explain
 from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
 
@@ -168,3 +169,15 @@ def test_frames_are_taken_as_blocks_too(tmp_path, complete, target):
     X = complete.to_numpy(np.float32)
     model = load_model(export(tmp_path / "m.onnx", LinearRegression().fit(X, target), X), columns=COLUMNS)
     np.testing.assert_array_equal(model.score(pd.DataFrame(X))[1], model.score(X)[1])
+
+
+def test_names_with_spaces_are_found_though_the_export_changed_them(tmp_path, complete, target):
+    named = complete.rename(columns={"a": "oil temp (C)", "b": "rpm/s"})
+    steps = make_column_transformer(("passthrough", list(named.columns)))
+    model = make_pipeline(steps, LinearRegression()).fit(named, target)
+    (tmp_path / "model.onnx").write_bytes(
+        to_onnx(model, named[:1].astype("float32"), target_opset=OPSET).SerializeToString()
+    )
+    found = explain(named, model=tmp_path / "model.onnx").features.set_index("feature")["cir"]
+    expected = explain(named.assign(out=model.predict(named)), output="out").features.set_index("feature")["cir"]
+    np.testing.assert_allclose(found[expected.index], expected, atol=1e-4)

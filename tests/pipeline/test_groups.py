@@ -146,9 +146,9 @@ def test_a_cluster_is_named_after_its_strongest_member():
             "strength": [0.9, 0.4, 0.5, 0.1, 0.5 + 1e-15, 0.1, 0.2, 0.3, 0.8, 0.0],
         }
     )
-    assert name_by_strength([["a", "c"], ["b", "d"]], features) == {"a": ["a", "c"], "b": ["b", "d"]}
-    assert name_by_strength([["d", "e"]], features) == {"e": ["d", "e"]}
-    assert name_by_strength([["c", "a"]], features.iloc[:5]) == {"c": ["c", "a"]}
+    assert name_by_strength([["a", "c"], ["b", "d"]], features) == {"a+1": ["a", "c"], "b+1": ["b", "d"]}
+    assert name_by_strength([["d", "e"]], features) == {"e+1": ["d", "e"]}
+    assert name_by_strength([["c", "a"]], features.iloc[:5]) == {"c+1": ["c", "a"]}
 
 
 def test_a_name_from_two_sources_is_an_error_that_names_both():

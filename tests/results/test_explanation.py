@@ -1,6 +1,7 @@
 """The result object: what it shows, and that saving is all or nothing."""
 
 import json
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,24 @@ def test_tables_have_the_documented_columns(explanation):
         "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
         "numerator", "denominator", "flag", "members",
     ]  # fmt: skip
+
+
+def test_strength_and_direction_of_the_top_fit_80_columns(explanation):
+    with pd.option_context("display.width", 80):
+        lines = str(explanation.top(3)).splitlines()
+    assert len(lines) == 4
+    assert {"feature", "cir", "strength", "direction", "stderr", "rank"} < set(lines[0].split())
+
+
+def test_csv_and_pandas_have_every_feature_of_every_output(explanation, tmp_path):
+    read = pd.read_csv(StringIO(explanation.to_csv()), keep_default_na=False, na_values=["nan", ""])
+    assert read[["output", "feature"]].equals(explanation.features[["output", "feature"]].astype(read["feature"].dtype))
+    np.testing.assert_array_equal(read["cir"], explanation.features["cir"])
+    assert explanation.to_csv(tmp_path / "features.csv") is None
+    assert (tmp_path / "features.csv").read_text() == explanation.to_csv()
+    changed = explanation.to_pandas()
+    changed["cir"] = 0.0
+    assert explanation.features["cir"].max() > 0
 
 
 def test_top_is_the_best_of_one_output(explanation):
