@@ -18,6 +18,7 @@ from excir_dask.audit.findings import Checked, Finding
 from excir_dask.audit.noise import jaccard, kendall, ndcg, noise_floor
 from excir_dask.audit.score_errors import feature_errors, group_errors
 
+DTYPES = {name: pd.Series(dtype=kind).dtype for name, kind in PAIRED.items()}
 ALARM = 0.001
 
 
@@ -329,7 +330,7 @@ def test_a_single_name_has_no_order(run):
 def test_pairs_are_the_names_of_both_runs_with_the_errors_of_each():
     was, now = explained(frame(1, rows=80)), explained(frame(2, rows=60).drop(columns="noise"))
     table = all_pairs(now, was, ALARM)
-    assert table.dtypes.astype(str).to_dict() == PAIRED
+    assert table.dtypes.to_dict() == DTYPES
     assert table["name"].tolist() == [name for name in was.features["feature"] if name != "noise"]
     assert set(table["kind"]) == {"features"}
     before, after = (run.features.set_index("feature") for run in (was, now))
