@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
 
 from excir_dask.cli.config_file import CONFIG, Command
-from excir_dask.cli.console import log_to_stderr
+from excir_dask.cli.console import log_to_stderr, say
 from excir_dask.cli.options import CONSOLE, options
 from excir_dask.cli.storage_options import storage_option
 from excir_dask.cli.types import FilePath
@@ -21,10 +22,17 @@ from excir_dask.results.storage import REPORT
 @click.argument("folder", type=FilePath())
 @options(CONFIG)
 @click.option("--out", type=FilePath(dir_okay=False), help="File to write. [default: report.html in FOLDER]")
+@click.option("--open", "opened", is_flag=True, help="Open the file in a browser.")
 @storage_option("For the store of FOLDER, as fsspec calls it; a.b=VALUE for nested ones; repeat for several.")
 @options(CONSOLE)
 def report(
-    folder: str, out: str | None, storage_options: dict[str, Any] | None, as_json: bool, quiet: bool, verbose: bool
+    folder: str,
+    out: str | None,
+    opened: bool,
+    storage_options: dict[str, Any] | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
 ) -> None:
     """Write a saved explanation, sweep or audit as one HTML file that works offline.
 
@@ -33,7 +41,7 @@ def report(
     groups, columns left out, quality, provenance; for an audit the verdict, changes and trends.
 
     \b
-    excir report result/
+    excir report result/ --open
     excir report sweep/ --out sweep.html
     excir report audits/runs/RUN
     excir report s3://bucket/audits/runs/RUN --out run.html
@@ -44,6 +52,18 @@ def report(
     with log_to_stderr(quiet, verbose):
         made = _stored(folder, out, storage_options) if "://" in folder else _saved(Path(folder), out)
     click.echo(json.dumps({"report": made}) if as_json else made)
+    if opened:
+        _open(made)
+
+
+def _open(made: str) -> None:
+    """Show a local file in a browser."""
+    if "://" in made:
+        raise UsageError(
+            f"the report was written to {made}, which a browser may not open; name a local file with --out"
+        )
+    if not webbrowser.open(Path(made).absolute().as_uri()):
+        say(f"no browser could be started; open {made} yourself")
 
 
 def _saved(source: Path, out: str | None) -> str:

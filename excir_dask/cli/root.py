@@ -9,7 +9,9 @@ import click
 
 from excir_dask.cli.audit.group import audit
 from excir_dask.cli.compare import compare
+from excir_dask.cli.completion import completion
 from excir_dask.cli.demo import demo
+from excir_dask.cli.doctor import doctor
 from excir_dask.cli.explain import explain
 from excir_dask.cli.group import ExcirGroup
 from excir_dask.cli.plan import plan
@@ -34,16 +36,17 @@ def excir() -> None:
     excir compare full/ sample/                  how far two saved explanations agree
     excir audit audit.yaml                       check a day of a lake against a baseline
     excir report result/                         a saved result as one page for a browser
+    excir doctor                                 versions, extras and caches, for bug reports
+    excir completion install                     complete commands and options in your shell
 
     \b
     Exit codes: 0 done; 1 a check of an audit failed; 2 wrong options;
     3 the lake or the model cannot be used as asked; 70 internal error; 75 try again later;
     130 stopped by Ctrl-C; 143 stopped by SIGTERM.
-    Completion of options in bash (zsh and fish alike): eval "$(_EXCIR_COMPLETE=bash_source excir)"
     """
 
 
-for command in (explain, plan, train, sweep, compare, audit, report, demo):
+for command in (explain, plan, train, sweep, compare, audit, report, demo, doctor, completion):
     excir.add_command(command)
 
 
