@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 HEADER_BYTES = 64
 """bytes of a page header to read: the checksum is the fourth field, after three integers"""
 
+_MAGIC_BYTES = 4
+"""at the start of a file"""
+
 _TYPE, _CHECKSUM = 1, 4
 """fields of PageHeader"""
 
@@ -34,13 +37,12 @@ def mismatch_error(file: str, columns: str) -> DataError:
 
 
 def first_page_offset(metadata: pq.FileMetaData) -> int | None:
-    """Offset of the first page of the first column; None in a file without rows."""
-    for group in range(metadata.num_row_groups if metadata.num_columns else 0):
-        if metadata.row_group(group).num_rows:
-            chunk = metadata.row_group(group).column(0)
-            offsets = [chunk.data_page_offset, *([chunk.dictionary_page_offset] if chunk.has_dictionary_page else [])]
-            return int(min((offset for offset in offsets if offset), default=0)) or None
-    return None
+    """Offset of the first page; None in a file without rows.
+
+    It follows the magic bytes. The footer says the same, but asking pyarrow for the metadata of a column whose
+    statistics contradict its schema ends the process.
+    """
+    return _MAGIC_BYTES if metadata.num_columns and metadata.num_rows > 0 and metadata.num_row_groups else None
 
 
 def has_checksum(header: bytes) -> bool | None:

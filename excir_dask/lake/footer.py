@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from excir_dask.common.wording import one_line
 from excir_dask.lake.checksums import HEADER_BYTES, first_page_offset, has_checksum
 from excir_dask.lake.thrift import LIST, STRUCT, CompactReader, ThriftError
 
@@ -54,23 +55,25 @@ def read_footer(source: pa.NativeFile, look_for_checksums: bool = False) -> Foot
     """
     size = source.size()
     tail, length = _read_tail(source, size)
-    file = pq.ParquetFile(pa.BufferReader(tail))
-    metadata, paths = file.metadata, file.reader.column_paths
-    encrypted = tuple(dict.fromkeys(paths[leaf][0] for leaf in sorted(encrypted_leaves(tail[-length:-8]))))
+    try:  # of bytes that have arrived: no error of it passes
+        file = pq.ParquetFile(pa.BufferReader(tail))
+        metadata, paths = file.metadata, file.reader.column_paths
+        encrypted = tuple(dict.fromkeys(paths[leaf][0] for leaf in sorted(encrypted_leaves(tail[-length:-8]))))
+        schema = metadata.schema.to_arrow_schema()
+        row_groups = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        offset = None if encrypted else first_page_offset(metadata)  # pyarrow aborts on an encrypted column
+    except (OSError, IndexError, ThriftError) as error:
+        raise ValueError(one_line(error)) from error
+    if min(row_groups, default=0) < 0:
+        raise ValueError(f"a row group has {min(row_groups)} rows")
     checksums = None
-    offset = None if encrypted else first_page_offset(metadata)  # pyarrow aborts on an encrypted column
     if offset is not None and 0 <= offset < size:
         start = size - len(tail)
         if offset >= start:
             checksums = has_checksum(tail[offset - start : offset - start + HEADER_BYTES])
         elif look_for_checksums:
             checksums = has_checksum(source.read_at(HEADER_BYTES, offset))
-    return Footer(
-        metadata.schema.to_arrow_schema(),
-        tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)),
-        encrypted,
-        checksums,
-    )
+    return Footer(schema, row_groups, encrypted, checksums)
 
 
 def _read_tail(source: pa.NativeFile, size: int) -> tuple[bytes, int]:

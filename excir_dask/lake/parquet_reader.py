@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from excir_dask.errors import LakeChangedError
+from excir_dask.errors import DataError, LakeChangedError
 from excir_dask.lake.arrays import CategoryCodes, as_codes, as_float64, as_matrix, decimals_to_float64
 from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read_errors import read_errors
@@ -35,6 +35,8 @@ class OpenFile:
     """An open Parquet file and what its reads share."""
 
     parquet: pq.ParquetFile
+    local: bool = False
+    """it is on this machine"""
 
     @cached_property
     def leaves(self) -> dict[str, list[int]]:
@@ -98,7 +100,7 @@ def open_file(
     except BaseException:
         source.close()
         raise
-    return OpenFile(file)
+    return OpenFile(file, local)
 
 
 def check_row_groups(fragment: Fragment, metadata: pq.FileMetaData) -> None:
@@ -134,6 +136,7 @@ class FragmentReader:
     ):
         self.fragment = fragment
         self.file = file.parquet
+        self._local = file.local
         self.rows = sum(fragment.rows)
         self._leaves = file.leaves
         self._vectors = vectors
@@ -203,7 +206,10 @@ class FragmentReader:
         return [self._stored.get(name, name) for name in dict.fromkeys(origins)]
 
     def _count(self, columns: Sequence[str]) -> None:
-        """Count the chunks of some columns as read."""
+        """Count the chunks of some columns as read.
+
+        After the read: it rejects columns whose statistics contradict the schema, and the process would end here.
+        """
         leaves = [index for column in columns for index in self._leaves.get(column, ())]
         groups = [self.file.metadata.row_group(number) for number in self.fragment.row_groups]
         self._count_bytes(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
@@ -213,17 +219,31 @@ class FragmentReader:
         columns = self._file_columns(names)
         if not columns:
             return None
-        self._count(columns)
-        with read_errors(self.fragment, lambda: self._damaged(columns)):
+        with read_errors(self.fragment, lambda: self._damaged(columns), self._local):
             table = self.file.read_row_groups(list(self.fragment.row_groups), columns=columns, use_threads=False)
+        self._check_rows(table.num_rows)
+        self._count(columns)
         return self._renamed(table)
 
     def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
         groups, columns = list(self.fragment.row_groups), self._file_columns(names)
-        self._count(columns)
-        with read_errors(self.fragment, lambda: self._damaged(columns)):
-            for batch in self.file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+        with read_errors(self.fragment, lambda: self._damaged(columns), self._local):
+            batches = self.file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+            found = 0
+            for batch in batches:
+                if not found:
+                    self._count(columns)
+                found += batch.num_rows
                 yield self._renamed(pa.Table.from_batches([batch]))
+        self._check_rows(found)
+
+    def _check_rows(self, found: int) -> None:
+        """Reject columns of another length than the footer says."""
+        if found != (expected := sum(self.fragment.rows)):
+            raise DataError(
+                f"{self.fragment.relative} is damaged: its footer says {expected:,} rows and its columns hold "
+                f"{found:,}; rewrite the file or exclude it"
+            )
 
     def _damaged(self, columns: Sequence[str]) -> str:
         """The column with a checksum mismatch: pyarrow reads several at once and does not say which one it was."""

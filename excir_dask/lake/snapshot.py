@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from excir_dask.common.wording import one_line
 from excir_dask.errors import LakeChangedError, LakeError, ReadError
 from excir_dask.lake import checksums
 from excir_dask.lake.footer import Footer, read_footer
@@ -177,6 +178,6 @@ def _read_footer(location: Location, path: str, size: int, look_for_checksums: b
     except UnsupportedOperation as error:
         raise LakeError(f"{shown} cannot be read: {error}") from None
     except (ValueError, NotImplementedError) as error:  # from pyarrow, or a column name that is not UTF-8
-        raise LakeError(f"{shown} ({size} bytes) cannot be read as Parquet: {error}; {advice}") from error
+        raise LakeError(f"{shown} ({size} bytes) cannot be read as Parquet: {one_line(error)}; {advice}") from error
     except OSError as error:  # pyarrow raises it for broken connections and for broken footers
         raise ReadError(f"{shown} ({size} bytes) cannot be read: {error}; {advice}") from error

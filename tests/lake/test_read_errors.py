@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +12,7 @@ import pytest
 from lakes import ALWAYS, cir, faulty, numbers, only_slice, prepared, read_all, write
 
 from excir_dask import explain
-from excir_dask.errors import DataError, LakeChangedError, ReadError
+from excir_dask.errors import DataError, LakeChangedError, LakeError, ReadError
 
 ROWS = 50
 
@@ -137,3 +139,74 @@ def test_a_damaged_file_is_not_worth_another_try(tmp_path, compression):
     with pytest.raises(DataError, match=r"x\.parquet is damaged: .*; rewrite the file") as caught:
         cir(tmp_path / "lake")
     assert caught.value.exit_code == 3
+
+
+def footer_mutants(content: bytes, seeds: range) -> Iterator[bytes]:
+    """A Parquet file with some bits of its footer flipped."""
+    length = int.from_bytes(content[-8:-4], "little")
+    for seed in seeds:
+        random = Random(seed)
+        mutant = bytearray(content)
+        for _ in range(random.choice([1, 1, 3])):
+            mutant[-9 - random.randrange(length)] ^= 1 << random.randrange(8)
+        yield bytes(mutant)
+
+
+def test_a_damaged_footer_is_an_error_that_names_the_file_at_once(tmp_path, pauses):
+    path = write(tmp_path / "x.parquet", numbers(100))
+    errors: list[LakeError] = []
+    for mutant in footer_mutants(path.read_bytes(), range(150)):
+        path.write_bytes(mutant)
+        try:
+            cir(tmp_path)
+        except LakeError as error:
+            errors.append(error)
+    assert len(errors) > 30
+    assert {error.exit_code for error in errors} == {3}
+    assert all("x.parquet" in str(error) or "column 'pred'" in str(error) for error in errors)
+    assert not any("\n" in str(error) for error in errors)
+    assert pauses == []
+
+
+def test_a_column_whose_statistics_contradict_its_schema_does_not_end_the_process(tmp_path):
+    path = write(tmp_path / "x.parquet", pa.table({"a": [1.0, 2.0], "pred": [1.0, 2.0]}))
+    content = path.read_bytes()
+    place = content.rindex(b"\x25\x02\x18\x01a")  # OPTIONAL, name
+    path.write_bytes(content[: place + 1] + b"\x00" + content[place + 2 :])  # REQUIRED
+    with pytest.raises(DataError, match=r"x\.parquet is damaged: .*histogram"):
+        cir(tmp_path)
+
+
+def test_columns_of_another_length_than_the_footer_says_are_damage(tmp_path):
+    path = write(tmp_path / "x.parquet", numbers(50))
+    plan, layout = prepared(tmp_path)
+    piece = only_slice(plan)
+    write(path, numbers(50))
+    for batch_rows in (None, 7):
+        reader_of = replace(piece, batch_rows=batch_rows)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("excir_dask.lake.open_files.check_row_groups", lambda *given: None)
+            part = replace(piece.fragments[0], rows=(51,))
+            with pytest.raises(
+                DataError, match=r"x\.parquet is damaged: its footer says 51 rows and its columns hold 50"
+            ):
+                read_all(replace(reader_of, fragments=(part,)), layout)
+
+
+def test_a_schema_that_is_nested_too_deep_is_refused_at_once(tmp_path, pauses):
+    kind = pa.float64()
+    for _ in range(150):
+        kind = pa.struct([("x", kind)])
+    write(tmp_path / "x.parquet", numbers(4).append_column("deep", pa.nulls(4, kind)))
+    with pytest.raises(LakeError, match=r"x\.parquet .* too deeply nested") as caught:
+        cir(tmp_path)
+    assert (caught.value.exit_code, pauses) == (3, [])
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_text_that_cannot_become_categories_is_refused_at_once(tmp_path, pauses, encoding):
+    table = numbers(4).append_column("city", pa.array(["a", "b", "a", "b"]))
+    write(tmp_path / "x.parquet", table, use_dictionary=False, column_encoding={"city": encoding})
+    with pytest.raises(DataError, match=r"x\.parquet has text in an encoding .* write it with dictionaries"):
+        explain(tmp_path, output="pred", categoricals="indicators")
+    assert pauses == []
