@@ -6,7 +6,7 @@ import logging
 import pkgutil
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from excir_dask.errors import ClusterError, UsageError
 from excir_dask.version import __version__
@@ -21,6 +21,8 @@ WORKER_WAIT = 300.0
 
 _VERSION = "excir_dask.version:__version__"
 _SCHEDULER = "the scheduler"
+_EXECUTION = 5
+"""parts of the name of a task's metric: "execute", span, kind of task, activity, unit"""
 
 
 def check_workers(client: Client, wait: float | None = None, name: str | None = None) -> None:
@@ -32,6 +34,19 @@ def check_workers(client: Client, wait: float | None = None, name: str | None = 
     if not client.nthreads():
         _wait_for_a_worker(client, WORKER_WAIT if wait is None else wait, name)
     _check_versions(client, name)
+    client.run(forget_metrics, on_error="return")
+
+
+def forget_metrics(dask_worker: Any) -> None:
+    """Forget a worker's metrics of the tasks of earlier runs.
+
+    dask keeps three digests per metric, kind of task and span for ever if crick is installed, which this package needs:
+    26 metrics, about 1 MiB, for each run.
+    """
+    for metrics in (dask_worker.digests, dask_worker.digests_total, dask_worker.digests_max):
+        for key in list(metrics or ()):
+            if isinstance(key, tuple) and len(key) == _EXECUTION and str(key[2]).startswith("excir-"):
+                del metrics[key]
 
 
 def address_of(client: Client) -> str:
