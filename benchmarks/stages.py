@@ -20,10 +20,11 @@ from lakes import FOLDER, OUTPUT, lake
 from measure import save
 from speed import scan_columns
 
-from excir_dask.graph.summary_scan import SummaryRequest, summarise_slice
-from excir_dask.graph.sums_scan import sum_slice
-from excir_dask.kernels.centers import Centers, centers, describe
-from excir_dask.kernels.summaries import summarise
+from excir_dask.graph.pass_scan import PassRequest, References, pass_slice
+from excir_dask.graph.pilot_scan import pilot_slice, reference_of
+from excir_dask.graph.states import SliceState
+from excir_dask.kernels.brackets import make_reference
+from excir_dask.kernels.reference import concatenate_references
 from excir_dask.lake.blocks import Layout
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import Slice, make_plan
@@ -41,7 +42,7 @@ def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]]
     plan = make_plan(snapshot, selection, budget)
     layout = Layout(snapshot.location.filesystem, selection.features, (OUTPUT,), None, Sample())
     slices = list(plan.slices())
-    features, outputs = _centers(slices, layout)
+    references, request = _references(plan.blocks, layout), PassRequest(False, False, 0, 0)
 
     def read(piece: Slice) -> None:
         for block in read_slice(piece, layout):
@@ -63,21 +64,20 @@ def stages(folder: Path, budget: int) -> tuple[dict[str, Callable[[Slice], Any]]
         "read": read,
         "read, min": first_look,
         "read, float32 sort": in_order,
-        "scan 1": lambda piece: summarise_slice(piece, None, None, layout, SummaryRequest("midhinge", 0, 0, 0)),
-        "scan 2": lambda piece: sum_slice(piece, None, None, layout, features, outputs, ()),
+        "pilot": lambda piece: pilot_slice(piece, None, None, layout, None),
+        "pass": lambda piece: pass_slice(piece, None, None, layout, references, None, (), request),
     }
     return found, slices
 
 
-def _centers(slices: list[Slice], layout: Layout) -> tuple[Centers, Centers]:
-    """Centres of the first span, good enough to time with."""
-    found = []
-    outputs: list[Any] = []
-    for piece in (piece for piece in slices if piece.number == 0):
-        for block in read_slice(piece, layout):
-            found += [summarise(x) for x in block.columns]
-            outputs = outputs or [summarise(y) for y in block.outputs]
-    return centers(describe(found, "midhinge"), "midhinge"), centers(describe(outputs, "midhinge"), "midhinge")
+def _references(blocks: tuple[tuple[tuple[Slice, ...], ...], ...], layout: Layout) -> References:
+    """What the first span says, good enough to time with."""
+    states: list[SliceState[Any, Any]] = [
+        pilot_slice(piece, None, None, layout, None) for spans in blocks for piece in spans[0]
+    ]
+    (span,) = [state.span for state in states if state.span is not None]
+    features = concatenate_references([reference_of(state.columns, "midhinge", False) for state in states])
+    return References(features, reference_of(span.outputs, "midhinge", False), make_reference([], [], "midhinge", True))
 
 
 def measured(job: Callable[[], Any]) -> dict[str, float]:

@@ -1,16 +1,19 @@
 """The paper's properties, through explain()."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_pass import refer, watch
 
 from excir_dask import explain
-from excir_dask.kernels.centers import CENTERINGS, Centers
+from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.kernels.recenter import recentre
 from excir_dask.kernels.scores import cir
-from excir_dask.kernels.sums import OutputSide, co_movement
 
 pytestmark = pytest.mark.usefixtures("synchronous")
 seeds = st.integers(0, 2**32 - 1)
@@ -52,9 +55,8 @@ def test_more_aligned_movement_never_lowers_the_score_at_fixed_centres(seed, row
     m_x, m_y = oracle.midhinge(x), oracle.midhinge(y)
 
     def at_fixed_centres(column: np.ndarray) -> float:
-        none = np.full((1, 0, 4), np.nan)
-        side = OutputSide(y[None], Centers(np.array([m_y]), np.array([False]), none))
-        sums = co_movement([column], side, Centers(np.array([m_x]), np.array([False]), none))
+        references = replace(refer([x]), center=np.array([m_x])), replace(refer([y]), center=np.array([m_y]))
+        sums = recentre(*watch([column], y[None], references), references, (np.array([m_x]), np.array([m_y])))
         return float(cir(sums.numerator, sums.denominator)[0, 0])
 
     before = at_fixed_centres(x)

@@ -1,1 +1,1 @@
-"""Dask: the two scans as graphs, merged in a fixed tree, and how they are run."""
+"""Dask: pilot, pass and further looks as graphs, merged in a fixed tree, and how they are run."""

@@ -7,42 +7,28 @@ what order, is decided behind it and is no part of its result.
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
+from excir_dask.graph.look import Request, look
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.sources import Sources
-from excir_dask.graph.summary_scan import SpanStats
-from excir_dask.kernels.categories import MOST_VALUES, Categories
-from excir_dask.kernels.centers import Centers, ColumnStats, center_errors, centers, concatenate
+from excir_dask.kernels.categories import Categories
+from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.rowsample import RowSample
-from excir_dask.kernels.sums import Sums
+from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.blocks import Layout, RowCounts
+from excir_dask.lake.pilot import choose_pilot
 from excir_dask.lake.plan import Plan
-from excir_dask.lake.select import Selection
 from excir_dask.models.checks import check_categories, known_categories
 
 if TYPE_CHECKING:
     from excir_dask.models.scoring import Model
 
-
-@dataclass(frozen=True)
-class Request:
-    """What to measure."""
-
-    centering: str
-    max_categories: int = 0
-    """categories of a column that become features; the others become one feature together"""
-    sample_rows: int = 0
-    """rows to return to the client as they are"""
+__all__ = ["MeasuredColumns", "Measurement", "Request", "measure"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +37,6 @@ class MeasuredColumns:
 
     names: tuple[str, ...]
     stats: ColumnStats
-    centers: Centers
-    center_errors: NDArray[np.float64]
-    """(columns,) certified distance between the centres and the exact ones"""
 
 
 @dataclass(frozen=True)
@@ -129,52 +112,18 @@ def measure(
     if model is not None and earlier is None:
         known = {column: len(values) for column, values in known_categories(model).items()}
         check_categories(model, scans.categories(known))
-    stats = scans.statistics(request.centering, request.max_categories, request.sample_rows)
-    rows, outputs = stats.rows, stats.rows.outputs
-    _check_rows(rows.counts, layout)
-    names = _feature_names(plan.selection, rows)
-    features = concatenate([stats.features, rows.indicators])
-    feature_centers, output_centers = (centers(each, request.centering) for each in (features, outputs))
-    sums, row_sums = scans.sums(feature_centers, output_centers, stats)
-    feature_errors = center_errors(features, request.centering, feature_centers.center, sums.below)
-    output_errors = center_errors(outputs, request.centering, output_centers.center, row_sums.below)
+    whole_spans = model is not None or frames is not None or cache_fraction is not None
+    found = look(scans, request, choose_pilot(plan, whole_spans))
     return Measurement(
-        rows.counts,
-        row_sums.units,
-        MeasuredColumns(names, features, feature_centers, feature_errors),
-        MeasuredColumns(rows.output_names, outputs, output_centers, output_errors),
-        sums,
-        rows.categories,
-        rows.too_many,
-        stats.sample,
+        found.rows,
+        found.row_groups,
+        MeasuredColumns(found.names, found.features),
+        MeasuredColumns(found.output_names, found.outputs),
+        found.sums,
+        found.categories,
+        found.too_many,
+        found.sample,
         scans.cost.bytes_read,
         None if checkpoint is None else scans.cost.resumed,
         sources,
     )
-
-
-def _check_rows(counts: RowCounts, layout: Layout) -> None:
-    if counts.used == 0:
-        source = ", ".join(layout.outputs) or "the model's outputs"
-        raise NoRowsError(
-            f"no row is left to explain: {counts.read} rows, {counts.sampled} in the sample, "
-            f"{counts.without_output} of those without a finite value in {source}, "
-            f"{counts.without_weight} without a positive weight"
-        )
-
-
-def _feature_names(selection: Selection, rows: SpanStats) -> tuple[str, ...]:
-    """Columns, elements of vectors and categories; refuses what only the values could tell."""
-    for column in rows.too_many:
-        if column in selection.named:
-            raise DataError(
-                f"column '{column}' (features) has more than {MOST_VALUES:,} different values, too many to be "
-                "categories; leave it out, or make fewer of them"
-            )
-    names = (*selection.features, *(name for column in rows.categories for name in column.features))
-    if not names:
-        raise DataError(f"no feature is left: {', '.join(rows.too_many)} have too many values to be categories")
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise DataError(f"two features are called '{twice}', a category and another column; rename that column")
-    return names

@@ -1,4 +1,4 @@
-"""The scans over the slices of a plan: statistics of the columns first, then the sums at some centres.
+"""The scans over the slices of a plan: a pilot first, then the pass, and a closer look at what they left open.
 
 :mod:`excir_dask.graph.measure` puts them in order; :mod:`excir_dask.graph.sources` says where the rows come from.
 """
@@ -8,39 +8,48 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from excir_dask.graph.category_scan import CATEGORIES, merge_category_columns, samples
 from excir_dask.graph.checkpoint import Checkpoint
+from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, References, passes
+from excir_dask.graph.pilot_scan import PILOT, PilotResult, PilotSpan, refer
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import Runner
 from excir_dask.graph.sources import Sources, shared, slice_indices, state_name
 from excir_dask.graph.states import Cost, Outcome, Reduction, combine, combined, total_cost
-from excir_dask.graph.summary_scan import (
-    LakeStats,
-    SummaryRequest,
-    describe_state,
-    merge_category_columns,
-    samples,
-    summaries,
-)
-from excir_dask.graph.sums_scan import SUMS, TRIMMED, VICINITIES
 from excir_dask.graph.tasks import count_categories, scan_slice
 from excir_dask.graph.tree import Graph, Key, merge_tree
-from excir_dask.kernels.categories import MOST_VALUES
-from excir_dask.kernels.centers import CENTERINGS, Centers, concatenate
-from excir_dask.kernels.refine import doubtful, doubtful_outputs, refined
-from excir_dask.kernels.rowsample import concatenate_samples, draw_threshold
-from excir_dask.kernels.sums import RowSums, Sums, concatenate_sums
-from excir_dask.kernels.trim import with_trimmed
+from excir_dask.kernels.categories import MOST_VALUES, Categories, CategoryCounts
+from excir_dask.kernels.reference import Reference, concatenate_references
+from excir_dask.kernels.rowsample import RowSample
+from excir_dask.lake.pilot import Pilot
+from excir_dask.lake.plan import Plan
 
 log = logging.getLogger(__name__)
 
 Columns = TypeVar("Columns")
 Span = TypeVar("Span")
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The tasks of one scan."""
+
+    label: str
+    name: str
+    """of the tasks that scan slices"""
+    token: str
+    """part of all its keys; no other scan has it, as workers may still hold what one before has found"""
+    graph: Graph
+    roots: list[Key]
+    spans: Sequence[int] | None
+    """of rows that it reads; None: all"""
 
 
 class Scans:
@@ -64,39 +73,62 @@ class Scans:
         self.checkpoint = checkpoint
         self.cost = Cost()
         """of all scans so far"""
+        self._made = 0
+        """scans so far"""
+        self._counted: set[int] = set()
+        """spans whose cached rows and model outputs are part of it"""
 
-    def statistics(self, centering: str, max_categories: int = 0, sample_rows: int = 0) -> LakeStats:
-        """Statistics of all columns; some of them take more than one look at the rows.
+    def pilot(self, centering: str, pilot: Pilot) -> tuple[Reference, PilotSpan]:
+        """What a part of the rows says about where the quantiles are."""
+        scans = self if pilot.plan is None else self._of(pilot.plan)
+        spans = None if pilot.plan is not None or pilot.complete else pilot.spans
+        found = scans._refer(centering, pilot.complete, None, spans)
+        if scans is not self:
+            self.cost += scans.cost
+        return found
 
-        Parameters
-        ----------
-        centering : str
-        max_categories : int
-            Categories of a column that become features; the others become one feature together.
-        sample_rows : int
-            Rows to return to the client as they are.
-        """
-        request = SummaryRequest(centering, max_categories, sample_rows, draw_threshold(sample_rows, self.plan.rows))
-        graph, roots = self._graph(summaries(request), request, first=True)
-        describe = partial(describe_state, categoricals=self.layout.categoricals, request=request)
-        described = []
-        for block, root in enumerate(roots):
-            described.append((f"excir-quantiles-{self.token}", block))
-            graph[described[-1]] = (combine, describe, [root])
-        found = self._run(graph, described, "summarise", "scan 1: quantiles", first=True)
-        (rows,) = [rows for _, _, rows in found if rows is not None]
-        picked = [sample for _, sample, _ in found if sample is not None]
-        stats = LakeStats(
-            rows, concatenate([features for features, _, _ in found]), concatenate_samples(picked) if picked else None
+    def all_summaries(self, centering: str, wanted: NDArray[np.bool_]) -> tuple[Reference, PilotSpan]:
+        """The same from all rows, for some of the features and for the outputs."""
+        return self._refer(centering, True, wanted, None)
+
+    def _refer(
+        self, centering: str, complete: bool, wanted: NDArray[np.bool_] | None, spans: Sequence[int] | None
+    ) -> tuple[Reference, PilotSpan]:
+        scan = self._scan(PILOT, wanted, spans=spans)
+        keys: list[Key] = []
+        for block, root in enumerate(scan.roots):
+            keys.append((f"excir-reference-{scan.token}", block))
+            scan.graph[keys[-1]] = (combine, partial(refer, centering=centering, complete=complete), [root])
+        found: list[PilotResult] = self._run(replace(scan, roots=keys))
+        (span,) = [each.span for each in found if each.span is not None]
+        return concatenate_references([each.columns for each in found]), span
+
+    def counted_categories(self) -> tuple[CategoryCounts, ...]:
+        """How often each category was met in the rows that count."""
+        if not self.layout.categoricals:
+            return ()
+        columns: tuple[CategoryCounts, ...] = self._merged(CATEGORIES)[1].columns
+        return columns
+
+    def all_rows(
+        self,
+        references: References,
+        categories: Sequence[Categories],
+        request: PassRequest,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> tuple[PassColumns, PassSpan | None]:
+        """The pass; ``wanted`` says which features it looks at, all by default and then the outputs too."""
+        return self._merged(passes(request), references, wanted, tuple(categories), request)
+
+    def picked_rows(self, limit: int, threshold: int) -> RowSample:
+        """Rows with the smallest draws."""
+        return self._merged(samples(limit), limit, threshold)[0]
+
+    def _of(self, plan: Plan) -> Scans:
+        """Scans of other slices of the same files."""
+        return Scans(
+            Sources(plan, self.layout, f"{self.token}-pilot", checkpoint=self.checkpoint), self.runner, self.checkpoint
         )
-        stats = self._refined(self._sampled(stats, sample_rows), centering)
-        trimmed = [*stats.features.trimmed, *stats.rows.outputs.trimmed]
-        return self._trimmed(stats) if CENTERINGS[centering].needs_trimmed and np.isnan(trimmed).any() else stats
-
-    def sums(self, features: Centers, outputs: Centers, stats: LakeStats) -> tuple[Sums, RowSums]:
-        """Co-movement sums at the given centres, of the features and then of the indicators; and those of the rows."""
-        found, span = self._scan(SUMS, features, outputs, stats.rows.categories)
-        return concatenate_sums([found, span.indicators]), span.rows
 
     def categories(self, columns: Mapping[str, int]) -> dict[str, dict[str, int] | None]:
         """Rows of every category of some columns, from a scan of nothing else; None where there are too many.
@@ -123,80 +155,61 @@ class Scans:
             for column, counts in zip(layout.categoricals, found.value, strict=True)
         }
 
-    def _sampled(self, stats: LakeStats, wanted: int) -> LakeStats:
-        """One more look where so many rows do not count that too few of them were picked."""
-        counts = stats.rows.counts
-        if stats.sample is None or stats.sample.draws.size >= min(wanted, counts.used):
-            return stats
-        share = counts.used / max(counts.sampled, 1)
-        threshold = draw_threshold(int(wanted / share), self.plan.rows)
-        return replace(stats, sample=self._scan(samples(wanted), wanted, threshold)[0])
-
-    def _refined(self, stats: LakeStats, centering: str) -> LakeStats:
-        """One more look at the columns whose quantiles the digests leave too uncertain; most lakes have none."""
-        features, outputs = doubtful(stats.features, centering), doubtful_outputs(stats.rows.outputs, centering)
-        if not (features.any() or outputs.any()):
-            return stats
-        around = (stats.features.thresholds, features, stats.rows.outputs.thresholds, outputs)
-        found, of_outputs = self._scan(VICINITIES, *around)
-        return LakeStats(
-            replace(stats.rows, outputs=refined(stats.rows.outputs, centering, outputs, of_outputs)),
-            refined(stats.features, centering, features, found),
-            stats.sample,
-        )
-
-    def _trimmed(self, stats: LakeStats) -> LakeStats:
-        found, of_outputs = self._scan(TRIMMED, stats.features, stats.rows.outputs)
-        rows = replace(stats.rows, outputs=with_trimmed(stats.rows.outputs, of_outputs))
-        return LakeStats(rows, with_trimmed(stats.features, found), stats.sample)
-
-    def _scan(self, reduction: Reduction[Columns, Span], *given: object) -> tuple[Columns, Span]:
+    def _merged(self, reduction: Reduction[Columns, Span], *given: object) -> tuple[Columns, Any]:
         """The states of all slices as one."""
-        graph, roots = self._graph(reduction, *given)
-        merged = reduction.concatenate(self._run(graph, roots, reduction.verb, reduction.label))
-        return merged.columns, merged.span  # type: ignore[return-value]  # one column block leads
+        merged = reduction.concatenate(self._run(self._scan(reduction, *given)))
+        return merged.columns, merged.span
 
-    def _graph(self, reduction: Reduction[Any, Any], *given: object, first: bool = False) -> tuple[Graph, list[Key]]:
-        """Tasks that scan every slice and merge the states of each column block; the keys of the merged states."""
+    def _scan(self, reduction: Reduction[Any, Any], *given: object, spans: Sequence[int] | None = None) -> _Scan:
+        """Tasks that scan slices and merge the states of each column block.
+
+        ``spans`` are the spans of rows to scan, all by default. What was done for cached rows and a model's outputs
+        counts in the first scan of their span.
+        """
+        self._made += 1
+        token = f"{self.token}-{self._made}"
         graph: Graph = {}
         name = f"excir-{reduction.verb}"
-        common = shared(graph, self.token, reduction.verb, first, self.checkpoint, self.layout, *given)
+        common = shared(graph, token, reduction.verb, self.checkpoint, self.layout, *given)
         state = state_name(self.checkpoint, self.layout, reduction.verb, *given)
         rows, scores = self.sources.add(graph)
         roots = []
-        for block, spans in enumerate(self.plan.blocks):
+        for block, all_spans in enumerate(self.plan.blocks):
             leaves: list[Key] = []
-            for number, slices in enumerate(spans):
+            for number in range(self.plan.spans) if spans is None else spans:
                 keys = []
-                for i, piece in enumerate(slices):
-                    keys.append((f"{name}-{self.token}", block, number, i))
+                for i, piece in enumerate(all_spans[number]):
+                    keys.append((f"{name}-{token}", block, number, i))
                     of_slice = (f"{state}-{block}-{number}-{i}", piece, rows[(block, number, i)], scores[number])
-                    graph[keys[-1]] = (scan_slice, reduction, *of_slice, *common)
+                    graph[keys[-1]] = (scan_slice, reduction, *of_slice, number not in self._counted, *common)
                 if len(keys) > 1:
-                    leaves.append((f"{name}-concatenate-{self.token}", block, number))
+                    leaves.append((f"{name}-concatenate-{token}", block, number))
                     graph[leaves[-1]] = (combine, reduction.concatenate, keys)
                 else:
                     leaves.append(keys[0])
-            roots.append(merge_tree(graph, leaves, combined(reduction.merge), f"{name}-merge-{self.token}", block))
-        return graph, roots
+            roots.append(merge_tree(graph, leaves, combined(reduction.merge), f"{name}-merge-{token}", block))
+        return _Scan(reduction.label, f"{name}-{token}", token, graph, roots, spans)
 
-    def _run(self, graph: Graph, keys: Sequence[Key], verb: str, label: str, first: bool = False) -> list[Any]:
-        """Values of some keys; what they cost is added up."""
+    def _run(self, scan: _Scan) -> list[Any]:
+        """Values of the roots; what they cost is added up."""
+        spans = set(range(self.plan.spans) if scan.spans is None else scan.spans)
         tasks = {
-            (f"excir-{verb}-{self.token}", *index): max(piece.rows * (piece.stop - piece.start), 1)
+            (scan.name, *index): max(piece.rows * (piece.stop - piece.start), 1)
             for index, piece in slice_indices(self.plan)
+            if index[1] in spans
         }
         size = 8 * sum(tasks.values())
-        slices, retained = len(tasks), self.sources.retained()
-        if first:
-            tasks |= retained
+        slices, retained = len(tasks), self.sources.retained(scan.spans)
+        fresh = spans - self._counted
+        tasks |= self.sources.retained(sorted(fresh))
         began = time.perf_counter()
         try:
             work = Work(tasks, self.plan.rows, size if self.plan.rows else 0)
-            found: list[Outcome[Any]] = self.runner.run(graph, keys, work, label, list(retained))
+            found: list[Outcome[Any]] = self.runner.run(scan.graph, scan.roots, work, scan.label, list(retained))
         finally:
             self.layout.open_files.close()
-            log.debug("%s: %d slices in %.1f s", label, slices, time.perf_counter() - began)
+            log.debug("%s: %d slices in %.1f s", scan.label, slices, time.perf_counter() - began)
+        self._counted |= fresh
         cost = total_cost(found)
         if cost.rejected and self.checkpoint is not None:
             log.warning(

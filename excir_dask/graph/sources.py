@@ -76,9 +76,17 @@ class Sources:
         rows = {index: cached.get(index, frames[index[1]]) for index, _ in slice_indices(self.plan)}
         return rows, self._add_scores(graph, frames)
 
-    def retained(self) -> dict[Key, int]:
-        """Keys whose results the runner keeps, with the work behind each: of this sample, and of smaller ones."""
-        return self._retained_scores() | self._retained_rows()
+    def retained(self, spans: Sequence[int] | None = None) -> dict[Key, int]:
+        """Keys whose results the runner keeps, with the work behind each: of this sample, and of smaller ones.
+
+        ``spans`` are those whose rows are asked for, all by default.
+        """
+        found = self._retained_scores() | self._retained_rows()
+        if spans is None:
+            return found
+        mine = {self._key("score", number) for number in spans}
+        mine |= {self._key("cache", *index) for index, _ in slice_indices(self.plan) if index[1] in set(spans)}
+        return {key: work for key, work in found.items() if key in mine}
 
     def _retained_scores(self) -> dict[Key, int]:
         if self.model is None:

@@ -17,31 +17,31 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from excir_dask.errors import DataError, InternalError
+from excir_dask.graph.category_scan import SpanCategories
+from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, References
+from excir_dask.graph.pilot_scan import PilotColumns, PilotSpan
 from excir_dask.graph.states import SliceState
-from excir_dask.graph.summary_scan import ColumnSummaries, SpanSummary, SummaryRequest
-from excir_dask.graph.sums_scan import SpanSums
+from excir_dask.kernels.atoms import Atoms
 from excir_dask.kernels.categories import Categories, CategoryCounts
-from excir_dask.kernels.centers import Centers, ColumnStats
-from excir_dask.kernels.refine import Vicinities, Vicinity
+from excir_dask.kernels.reference import Reference
 from excir_dask.kernels.rowsample import RowSample
+from excir_dask.kernels.state import ColumnState, PairState, State
 from excir_dask.kernels.summaries import ColumnSummary
-from excir_dask.kernels.sums import RowSums, Sums
-from excir_dask.kernels.trim import TrimmedSums
 from excir_dask.lake.blocks import ModelOutputs, RowCounts
 
-MAGIC = b"excir state 3\n"
+MAGIC = b"excir state 4\n"
 
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        SliceState, SummaryRequest, ColumnSummaries, SpanSummary, ColumnSummary, CategoryCounts, RowSample, RowCounts,
-        Sums, RowSums, SpanSums, TrimmedSums, Vicinity, Vicinities, ModelOutputs, Centers, ColumnStats,
-        Categories,
+        SliceState, PilotColumns, PilotSpan, Atoms, ColumnSummary, SpanCategories, CategoryCounts, Categories,
+        References, Reference, PassRequest, PassColumns, PassSpan, State, ColumnState, PairState, RowSample, RowCounts,
+        ModelOutputs,
     )
 }  # fmt: skip
 """name -> type; each has a VERSION, to be raised whenever its fields or their meaning change"""
 
-_DTYPES = ("<f4", "<f8", "<i4", "<i8", "<u8", "|b1")
+_DTYPES = ("<f4", "<f8", "<i4", "<i8", "<u2", "<u8", "|u1", "|b1")
 
 
 def freeze(state: Any) -> bytes:
@@ -148,7 +148,7 @@ def _is_a(value: Any, hint: Any) -> bool:
     """Whether a value has a declared type; a type variable stands for any kind of state."""
     origin, arguments = get_origin(hint), get_args(hint)
     if isinstance(hint, TypeVar):
-        return type(value).__name__ in KINDS
+        return value is None or type(value).__name__ in KINDS
     if hasattr(origin, "__value__"):  # from numpy 2.5 on NDArray is a type alias
         return _is_a(value, origin.__value__[arguments])
     if origin in (Union, UnionType):

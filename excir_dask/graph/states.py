@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from excir_dask.errors import DataError, InternalError
+from excir_dask.lake.blocks import Layout, ModelOutputs
 from excir_dask.lake.plan import Slice
 
 Columns = TypeVar("Columns")
@@ -119,6 +120,13 @@ def check_count(found: int, expected: int, what: str) -> None:
     """Refuse a stored state with another number of something."""
     if found != expected:
         raise DataError(f"it holds {found} {what} in place of {expected}")
+
+
+def check_names(found: Sequence[str], layout: Layout, scored: ModelOutputs | None) -> None:
+    """Refuse a stored state of other outputs."""
+    names = layout.outputs if scored is None else scored.names
+    if tuple(found) != tuple(names):
+        raise DataError(f"its outputs are {', '.join(found)}, not {', '.join(names)}")
 
 
 def combine(function: Callable[[list[Any]], Value], parts: Sequence[Outcome[Any]]) -> Outcome[Value]:

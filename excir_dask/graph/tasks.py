@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from excir_dask.errors import DataError
+from excir_dask.graph.category_scan import count_slice_categories, same_names
 from excir_dask.graph.states import Cost, Outcome, Reduction, SliceState, check_count
-from excir_dask.graph.summary_scan import count_slice_categories, same_names
 from excir_dask.kernels.categories import CategoryCounts
 from excir_dask.lake.blocks import Layout, ModelOutputs, sample_mask
 from excir_dask.lake.cache import CachedRows

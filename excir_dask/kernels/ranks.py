@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from excir_dask.kernels.numba_loops import Cells
+    from excir_dask.kernels.rank_loops import Cells
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, h
     low, high : float
         The smallest and the largest value of ``x``.
     """
-    from excir_dask.kernels.numba_loops import collect, read_off, tally
+    from excir_dask.kernels.rank_loops import collect, read_off, tally
 
     cells = _lay_out(sample)
     if cells is None:
@@ -78,7 +78,7 @@ def values_at(x: Floats, ranks: NDArray[np.int64], sample: Floats, low: float, h
 
 def _lay_out(sample: Floats) -> Cells | None:
     """Cells that a sample fills about equally; None where floats cannot tell them apart."""
-    from excir_dask.kernels.numba_loops import Cells
+    from excir_dask.kernels.rank_loops import Cells
 
     with np.errstate(all="ignore"):
         spread = sample[(3 * sample.size) // 4] - sample[sample.size // 4]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.kernels.centers import ColumnStats
-from excir_dask.kernels.sums import Sums
+from excir_dask.kernels.recenter import Sums
+from excir_dask.kernels.settle import ColumnStats
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +87,6 @@ def score(
     sums: Sums,
     features: ColumnStats,
     outputs: ColumnStats,
-    feature_errors: Floats,
-    output_errors: Floats,
     units: int,
     whole_units: bool = False,
 ) -> Scores:
@@ -98,8 +96,6 @@ def score(
     ----------
     sums : Sums
     features, outputs : ColumnStats
-    feature_errors, output_errors : arrays of shape (columns,) and (outputs,)
-        Certified distances between the centres of the sums and the exact ones.
     units : int
         Units of rows (row groups) behind the sums.
     whole_units : bool
@@ -120,9 +116,9 @@ def score(
     between = _between_units(sums, units, safe, ratio)
     by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(units, whole_units)
     variance = np.where(by_units, between, variance)
-    dx, dy = feature_errors[None, :], output_errors[:, None]
+    dx, dy = features.error[None, :], outputs.error[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
-    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
+    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy + sums.uncertain
     bound = np.where(constant, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
     return Scores(
         cir=score,

@@ -161,8 +161,19 @@ class FragmentReader:
         table = self._table([name])
         return pa.chunked_array([pa.repeat(self._constants[name], self.rows)]) if table is None else table.column(name)
 
+    def head(self, names: Sequence[str], rows: int) -> list[Floats]:
+        """Like :meth:`read`, but only so many rows."""
+        if not self._file_columns(names):
+            return self._arrays(names, None, rows)
+        tables: list[pa.Table] = []
+        for table in self._tables(names, rows, head=True):  # one, unless a batch ends early
+            tables.append(table)
+            if sum(each.num_rows for each in tables) >= rows:
+                break
+        return self._arrays(names, pa.concat_tables(tables).slice(0, rows), rows)
+
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
-        """Like :meth:`read`, in batches of rows: the number of rows and their arrays."""
+        """Like :meth:`read`, in batches of rows: their number and arrays."""
         if not self._file_columns(names):
             for start in range(0, self.rows, rows):
                 count = min(rows, self.rows - start)
@@ -205,14 +216,18 @@ class FragmentReader:
         origins = (self._vectors[n][0] if n in self._vectors else n for n in names if n not in self._constants)
         return [self._stored.get(name, name) for name in dict.fromkeys(origins)]
 
-    def _count(self, columns: Sequence[str]) -> None:
-        """Count the chunks of some columns as read.
+    def _count(self, columns: Sequence[str], share: float = 1.0) -> None:
+        """Count the chunks of some columns as read, or the dictionaries and a share of the rows.
 
         After the read: it rejects columns whose statistics contradict the schema, and the process would end here.
         """
         leaves = [index for column in columns for index in self._leaves.get(column, ())]
-        groups = [self.file.metadata.row_group(number) for number in self.fragment.row_groups]
-        self._count_bytes(sum(group.column(index).total_compressed_size for group in groups for index in leaves))
+        self._count_bytes(sum(_chunk_bytes(group.column(index), share) for group in self._groups for index in leaves))
+
+    @cached_property
+    def _groups(self) -> list[pq.RowGroupMetaData]:
+        metadata = self.file.metadata
+        return [metadata.row_group(number) for number in self.fragment.row_groups]
 
     def _table(self, names: Sequence[str]) -> pa.Table | None:
         """The columns behind some names; None if they are all constants."""
@@ -225,14 +240,14 @@ class FragmentReader:
         self._count(columns)
         return self._renamed(table)
 
-    def _tables(self, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    def _tables(self, names: Sequence[str], rows: int, head: bool = False) -> Iterator[pa.Table]:
         groups, columns = list(self.fragment.row_groups), self._file_columns(names)
         with read_errors(self.fragment, lambda: self._damaged(columns), self._local):
             batches = self.file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
             found = 0
             for batch in batches:
                 if not found:
-                    self._count(columns)
+                    self._count(columns, min(rows / max(self.rows, 1), 1.0) if head else 1.0)
                 found += batch.num_rows
                 yield self._renamed(pa.Table.from_batches([batch]))
         self._check_rows(found)
@@ -283,3 +298,12 @@ class FragmentReader:
             return CategoryCodes(np.full(self.rows, -1, dtype=np.int32), ())
         text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         return CategoryCodes(np.zeros(self.rows, dtype=np.int32), (text,))
+
+
+def _chunk_bytes(chunk: pq.ColumnChunkMetaData, share: float) -> int:
+    """Compressed bytes of a column chunk, of which a share of the rows is read."""
+    size = int(chunk.total_compressed_size)
+    if share >= 1.0:
+        return size
+    dictionary = chunk.data_page_offset - chunk.dictionary_page_offset if chunk.has_dictionary_page else 0
+    return int(dictionary + (size - dictionary) * share)

@@ -88,6 +88,8 @@ class Slice:
     """of a frame: what the random draws of its rows depend on"""
     first_row: int = 0
     """of a frame: first row of the part"""
+    head: bool = False
+    """read only the first ``batch_rows`` of its one row group"""
 
     @property
     def live_rows(self) -> int:
@@ -117,6 +119,11 @@ class Plan:
     @property
     def spans(self) -> int:
         return len(self.blocks[0])
+
+    @property
+    def fixed_columns(self) -> int:
+        """Columns that every slice holds beside its features."""
+        return fixed_columns(self.selection)
 
     @property
     def slice_bytes(self) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, repeat
 from typing import Any
 
@@ -30,6 +31,12 @@ from excir_dask.lake.plan import Slice
 
 _MIN_READ_BYTES = 2**20
 """decoded bytes per read of a local file"""
+
+_RELEASE_SECONDS = 1.0
+"""between two returns of freed memory to the system, at least"""
+
+_released = 0.0
+"""when that was done last"""
 
 _MAX_READ_BYTES = 16 * 2**20
 """decoded bytes per read, unless a single column is larger; reads from object stores are this large"""
@@ -68,6 +75,9 @@ def read_slice(
         elif slice_.batch_rows is None:
             with ExitStack() as stack:
                 yield _file_block(slice_, layout, names, stack, scored)
+        elif slice_.head:
+            with ExitStack() as stack:
+                yield _head_block(slice_, layout, names, stack, scored)
         else:
             yield from _stream(slice_, layout, names, scored)
     finally:
@@ -96,9 +106,14 @@ def cache_slice(slice_: Slice, layout: Layout) -> CachedRows:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system: dask pauses a worker that looks full, and may never resume it."""
-    trim = _malloc_trim()
-    if trim is not None:
+    """Return freed memory to the system: dask pauses a worker that looks full, and may never resume it.
+
+    Not after every slice, since memory that is returned has to be asked for again, page by page.
+    """
+    global _released
+    trim, now = _malloc_trim(), time.monotonic()
+    if trim is not None and now - _released > _RELEASE_SECONDS:
+        _released = now
         trim(0)
 
 
@@ -146,11 +161,11 @@ def series_to_float64(series: Any, name: str, part: str) -> Floats:
     return values
 
 
-def columns_per_read(layout: Layout, readers: Sequence[FragmentReader]) -> int:
-    """How many columns to read at once."""
+def columns_per_read(layout: Layout, rows: Sequence[int]) -> int:
+    """How many columns to read at once, from files of so many rows."""
     least = _MIN_READ_BYTES if isinstance(layout.filesystem, fs.LocalFileSystem) else _MAX_READ_BYTES
-    enough = -(-least // (8 * min(reader.rows for reader in readers)))
-    return max(min(enough, _MAX_READ_BYTES // (8 * sum(reader.rows for reader in readers))), 1)
+    enough = -(-least // (8 * min(rows)))
+    return max(min(enough, _MAX_READ_BYTES // (8 * sum(rows))), 1)
 
 
 def column_batches(features: Sequence[str], layout: Layout, size: int) -> Iterator[list[str]]:
@@ -166,24 +181,42 @@ def _file_block(
     slice_: Slice, layout: Layout, features: Sequence[str], stack: ExitStack, scored: ModelOutputs | None
 ) -> Block:
     readers = [stack.enter_context(layout.open_files.borrow(each, layout.file_store)) for each in slice_.fragments]
-    size = columns_per_read(layout, readers)
-
-    def columns() -> Iterator[Floats]:
-        for names in column_batches(features, layout, size):
-            try:
-                arrays = read_columns(readers, names)
-            except Exception:
-                # pyarrow may keep the error and its traceback alive (Python 3.12 and later), so files cannot wait for
-                # the generator that opened them to be collected
-                stack.__exit__(*sys.exc_info())
-                raise
-            arrays.reverse()
-            while arrays:
-                yield arrays.pop()
-
+    batches = column_batches(features, layout, columns_per_read(layout, [reader.rows for reader in readers]))
+    columns = _columns(batches, partial(read_columns, readers), stack)
     categories = (_concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
     ranges = row_ranges(slice_, slice_.rows)
-    return _block(layout, ranges, read_columns(readers, layout.fixed), columns(), categories, scored)
+    return _block(layout, ranges, read_columns(readers, layout.fixed), columns, categories, scored)
+
+
+def _head_block(
+    slice_: Slice, layout: Layout, features: Sequence[str], stack: ExitStack, scored: ModelOutputs | None
+) -> Block:
+    """The first rows of a row group, without its categories."""
+    (fragment,) = slice_.fragments
+    (group,) = fragment.row_groups
+    rows = slice_.rows
+    reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
+    batches = column_batches(features, layout, columns_per_read(layout, [rows]))
+    columns = _columns(batches, partial(reader.head, rows=rows), stack)
+    ranges = [RowRange(fragment.relative, group, 0, rows, fragment.deleted[0] if fragment.deleted else None)]
+    return _block(layout, ranges, reader.head(layout.fixed, rows=rows), columns, iter(()), scored)
+
+
+def _columns(
+    batches: Iterable[list[str]], read: Callable[[Sequence[str]], list[Floats]], stack: ExitStack
+) -> Iterator[Floats]:
+    """Columns, batch by batch; each is released before the next is asked for."""
+    for names in batches:
+        try:
+            arrays = read(names)
+        except Exception:
+            # pyarrow may keep the error and its traceback alive (Python 3.12 and later), so files cannot wait for the
+            # generator that opened them to be collected
+            stack.__exit__(*sys.exc_info())
+            raise
+        arrays.reverse()
+        while arrays:
+            yield arrays.pop()
 
 
 def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: ModelOutputs | None) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.measure import Measurement
 from excir_dask.kernels.categories import MOST_VALUES
-from excir_dask.kernels.centers import ColumnStats
+from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.snapshot import Snapshot
 from excir_dask.pipeline.inputs import Inputs, Outputs
 from excir_dask.results.metadata import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, center: Any, bound: Any) -> pd.DataFrame:
+def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats) -> pd.DataFrame:
     """A row per output."""
     import pandas as pd
 
@@ -38,8 +38,8 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats, cen
             "output": list(names),
             "column": outputs.columns.columns if outputs.model is None else [outputs.model.predict_type] * len(names),
             "n": found.n,
-            "center": center,
-            "center_error": bound,
+            "center": found.center,
+            "center_error": found.error,
             "q25": found.q25,
             "q75": found.q75,
             "flag": ["constant" if constant else "" for constant in found.constant],

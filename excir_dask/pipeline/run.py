@@ -12,9 +12,9 @@ from excir_dask.errors import DataError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
-from excir_dask.kernels.centers import ColumnStats
+from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.scores import score
-from excir_dask.kernels.sums import Sums
+from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.pipeline.groups import all_groups
@@ -77,27 +77,15 @@ def run(
     output_names = inputs.outputs.columns.names or outputs.names
     _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
-    scores = score(
-        sums,
-        features.stats,
-        outputs.stats,
-        features.center_errors,
-        outputs.center_errors,
-        measured.row_groups,
-        whole_groups,
-    )
-    table = feature_table(
-        names, output_names, features.stats, outputs.stats, features.centers, sums, scores, options.rank_by
-    )
+    scores = score(sums, features.stats, outputs.stats, measured.row_groups, whole_groups)
+    table = feature_table(names, output_names, features.stats, outputs.stats, sums, scores, options.rank_by)
     constant = _constant(inputs, names, features.stats) if sample.fraction < 1.0 else []
     out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(inputs.groups, selection, measured, table)
     explanation = Explanation(
         features=table,
         groups=group_table(table, groups, options.rank_by),
-        outputs=output_table(
-            output_names, inputs.outputs, outputs.stats, outputs.centers.center, outputs.center_errors
-        ),
+        outputs=output_table(output_names, inputs.outputs, outputs.stats),
         facts=facts(
             inputs, measured, constant, out_of_range, output_names,
             fraction=sample.fraction, sampling=sample.by, seed=sample.seed, weights=selection.weight,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
-from excir_dask.kernels.centers import Centers, ColumnStats
 from excir_dask.kernels.groups import GroupScore, score_group
+from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.scores import LOW_SUPPORT, WIDE_BOUND, Scores, ranks
-from excir_dask.kernels.sums import Sums
+from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results.metadata import Facts
 
@@ -42,7 +42,6 @@ def feature_table(
     output_names: Sequence[str],
     features: ColumnStats,
     outputs: ColumnStats,
-    centers: Centers,
     sums: Sums,
     scores: Scores,
     rank_by: str,
@@ -70,7 +69,7 @@ def feature_table(
                 "n": features.n,
                 "missing": features.missing,
                 "n_eff": scores.n_eff[k],
-                "center": np.where(features.n > 0, centers.center, np.nan),
+                "center": np.where(features.n > 0, features.center, np.nan),
                 "q25": features.q25,
                 "q75": features.q75,
                 "scale": scale,

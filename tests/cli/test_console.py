@@ -84,8 +84,8 @@ def test_verbose_says_plan_scans_bytes_and_run_id(lake, tmp_path):
     done = excir(lake, "-v", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^\d\d:\d\d:\d\d plan: 12 files, 120,000 rows, 11 features, \d+ slices", done.stderr, re.M)
-    assert re.search(r"scan 1: quantiles: \d+ slices in \d+\.\d s", done.stderr)
-    assert re.search(r"scan 2: co-movement: \d+ slices in", done.stderr)
+    assert re.search(r"pilot: \d+ slices in \d+\.\d s", done.stderr)
+    assert re.search(r"pass: co-movement: \d+ slices in", done.stderr)
     assert re.search(r"[\d,]{7,} bytes read in", done.stderr)
     run = json.loads((tmp_path / "out" / "manifest.json").read_text())["run_id"]
     assert f"run id {run}" in done.stderr
@@ -116,8 +116,8 @@ def test_a_terminal_gets_bars_with_rows_and_bytes(lake, columns):
     assert process.returncode == 0
     text = re.sub(r"\x1b\[\S*?[A-Za-z]", "", shown.decode())
     bar, rows = r"\[#+-+\] +" if columns == 120 else "", r"  [\d.]+k/120\.0k rows, [\d.]+/10\.56 MB"
-    assert re.search(rf"scan 1: quantiles +{bar}\d+%(  \d\d:\d\d:\d\d)?{rows if columns > 50 else ''}", text)
-    assert "scan 2: co-movement" in text
+    assert re.search(rf"pilot +{bar}\d+%(  \d\d:\d\d:\d\d)?{rows if columns > 50 else ''}", text)
+    assert "pass: co-movement" in text
     assert max(map(len, re.split(r"[\r\n]+", text))) < columns, "a longer line would be a new one each time"
 
 
@@ -125,13 +125,13 @@ def test_lines_in_a_log_are_few_and_say_what_is_left(monkeypatch, capfd):
     clock = iter([0.0, *range(2, 202, 2)])
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
     work = progress.Work(dict.fromkeys(range(100), 1), 3_000_000, 2_400_000_000)
-    with progress.counting(True, work, "scan 1: quantiles") as done:
+    with progress.counting(True, work, "pilot") as done:
         for key in range(100):
             done(key)
         done("another task")
     lines = capfd.readouterr().err.splitlines()
-    assert lines[0] == "scan 1: quantiles 10% 300.0k/3.0M rows, 0.24/2.40 GB 03:00 left"
-    assert lines[-1] == "scan 1: quantiles 100% 3.0M/3.0M rows, 2.40/2.40 GB in 03:20"
+    assert lines[0] == "pilot 10% 300.0k/3.0M rows, 0.24/2.40 GB 03:00 left"
+    assert lines[-1] == "pilot 100% 3.0M/3.0M rows, 2.40/2.40 GB in 03:20"
     assert len(lines) == 10
 
 
@@ -348,7 +348,7 @@ def test_a_cluster_run_names_its_dashboard_and_saves_dasks_report(lake, tmp_path
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("dashboard:") == 1
     assert "1 worker, 1 thread" in done.stderr
-    assert "excir-summarise" in (tmp_path / "report.html").read_text()
+    assert "excir-pilot" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.slow

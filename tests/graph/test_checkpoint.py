@@ -65,7 +65,7 @@ def test_what_a_model_said_is_kept_too(lake, tmp_path):
     booster = xgb.train({"nthread": 1}, xgb.DMatrix(frame.drop(columns="pred"), frame["pred"]), 5)
     reference = explain(lake, model=booster, budget="1MiB")
     explain(lake, model=booster, budget="1MiB", checkpoint=tmp_path)
-    for path in states(tmp_path, "sum-"):
+    for path in states(tmp_path, "pass"):
         path.unlink()
     again = explain(lake, model=booster, budget="1MiB", checkpoint=tmp_path)
     assert again.to_json() == reference.to_json()
@@ -160,7 +160,7 @@ def end_when(process: subprocess.Popen, checkpoint: Path, verb: str, count: int,
     end()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("verb", ["summarise", "sum-"])
+@pytest.mark.parametrize("verb", ["pilot", "pass"])
 def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path, verb):
     reference = explain(long, output="pred", budget="1MiB")
     first = command(long, tmp_path / "states", tmp_path / "out", "--threads", "1")
@@ -203,7 +203,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_with_75_and_another_cluster_goe
     with dask_processes(1, "--nthreads", "1") as address:
         job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address)
         with subprocess.Popen(job, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-            end_when(process, tmp_path / "states", "summarise", 2, lambda: kill_scheduler(address))
+            end_when(process, tmp_path / "states", "pilot", 2, lambda: kill_scheduler(address))
             assert process.wait(timeout=120) == 75, process.stderr.read()
     with dask_processes(2) as address:
         job = command(long, tmp_path / "states", tmp_path / "out", "--scheduler", address, "--json")

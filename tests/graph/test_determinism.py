@@ -75,7 +75,7 @@ def test_task_names_are_readable_and_unlike_between_runs(lake):
             explain(lake, **OPTIONS)
         runs.append(keys)
     assert {key_split(key) for key in runs[0]} >= {
-        "excir-summarise", "excir-summarise-merge", "excir-quantiles", "excir-sum", "excir-sum-merge",
+        "excir-pilot", "excir-pilot-merge", "excir-reference", "excir-pass", "excir-pass-merge",
     }  # fmt: skip
     assert not set(runs[0]) & set(runs[1])
 

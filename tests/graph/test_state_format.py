@@ -23,8 +23,8 @@ from oracle import write_lake
 
 from excir_dask import explain
 from excir_dask.errors import DataError, InternalError
+from excir_dask.graph.pilot_scan import _check_summaries
 from excir_dask.graph.state_format import KINDS, MAGIC, freeze, thaw
-from excir_dask.graph.summary_scan import _check_values
 from excir_dask.kernels.rowsample import RowSample
 from excir_dask.kernels.summaries import summarise
 
@@ -76,6 +76,13 @@ def last_array_shorter(node: dict[str, Json]) -> Json:
     return {**node, "fields": {**node["fields"], arrays[-1]: short}}
 
 
+def other_names(node: dict[str, Json]) -> Json:
+    content = node["fields"]
+    keys = [key for key in ("output_names", "names") if key in content]
+    names = {key: {"items": [f"{name}?" for name in content[key]["items"]]} for key in keys}
+    return {**node, "fields": {**content, **names}}
+
+
 DAMAGES = {
     "cut off": lambda content: content[: len(content) // 2],
     "one bit flipped": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
@@ -87,7 +94,7 @@ DAMAGES = {
     "another kind": when("kind", lambda node: {**node, "kind": "RowCounts", "fields": {}}),
     "an unknown kind": when("kind", lambda node: {**node, "kind": "Popen"}),
     "nothing at all": when("kind", lambda node: None),
-    "the state of another slice": lambda content: freeze(("sum-0-0-0-0", thaw(content)[1])),
+    "the state of another slice": lambda content: freeze(("pass-0-0-0-0", thaw(content)[1])),
     "an array that is too short": when("kind", last_array_shorter),
     "arrays with one more dimension": when("array", lambda node: {**node, "shape": [1, *node["shape"]]}),
     "whole numbers in place of floats": when(
@@ -104,9 +111,7 @@ DAMAGES = {
     "texts in place of counts": when(
         "kind", lambda n: {**n, "fields": {k: "3" if isinstance(v, int) else v for k, v in n["fields"].items()}}
     ),
-    "other names of outputs": when(
-        "items", lambda n: {"items": [f"{i}?" if isinstance(i, str) else i for i in n["items"]]}
-    ),
+    "other names of outputs": when("kind", other_names),
     "no facts of rows": when(
         "kind", lambda n: {**n, "fields": {**n["fields"], "span": None}} if n["kind"] == "SliceState" else n
     ),
@@ -129,9 +134,9 @@ def booster(frame: pd.DataFrame) -> xgb.Booster:
 
 
 RUNS: dict[str, dict[str, Any]] = {
-    "summarise refine trim sum": {"output": "pred", "centering": "trimmed", "categoricals": "indicators"},
-    "score summarise sum": {"model": "made of the lake", "features": ["a", "b"]},
-    "summarise pick sum": {"output": "rare", "group_correlated": 0.9, "group_rows": 200},
+    "categories pilot pass": {"output": "pred", "centering": "trimmed", "categoricals": "indicators"},
+    "score pilot pass": {"model": "made of the lake", "features": ["a", "b"]},
+    "pilot pass pick": {"output": "rare", "group_correlated": 0.9, "group_rows": 200},
 }
 """kinds of states -> a run that leaves them"""
 
@@ -223,7 +228,7 @@ def test_a_state_with_fields_of_another_type_or_shape_is_never_written():
 )
 def test_a_summary_that_a_digest_would_choke_on_is_rejected(change):
     with pytest.raises(DataError, match="summary"):
-        _check_values([replace(summarise(np.arange(3.0)), **change)])
+        _check_summaries([replace(summarise(np.arange(3.0)), **change)])
 
 
 def declared(kind: str) -> str:
@@ -232,23 +237,24 @@ def declared(kind: str) -> str:
 
 VERSIONS = {
     "SliceState": (1, "b1f62ab6"),
-    "SummaryRequest": (1, "20401a40"),
-    "ColumnSummaries": (1, "3f940025"),
-    "SpanSummary": (1, "968666cb"),
+    "PilotColumns": (1, "098eb505"),
+    "PilotSpan": (1, "6d69bb82"),
+    "Atoms": (1, "535a2e60"),
     "ColumnSummary": (1, "40612c4d"),
+    "SpanCategories": (1, "be2b1a6c"),
     "CategoryCounts": (1, "23262433"),
+    "Categories": (1, "09c40f78"),
+    "References": (1, "0b65b90b"),
+    "Reference": (1, "df5598c2"),
+    "PassRequest": (1, "1d0e4489"),
+    "PassColumns": (1, "ed66ee68"),
+    "PassSpan": (1, "cca311d6"),
+    "State": (1, "1999826a"),
+    "ColumnState": (1, "836f36cb"),
+    "PairState": (1, "0ec33a04"),
     "RowSample": (1, "04674397"),
     "RowCounts": (1, "3404c4d0"),
-    "Sums": (1, "e4cffa89"),
-    "RowSums": (1, "5ff16362"),
-    "SpanSums": (1, "64cce655"),
-    "TrimmedSums": (1, "fbb6f975"),
-    "Vicinity": (1, "fdccacf8"),
-    "Vicinities": (1, "f7a5ad9f"),
     "ModelOutputs": (1, "cdc6403e"),
-    "Centers": (1, "a7e816b4"),
-    "ColumnStats": (1, "a0cb9b8d"),
-    "Categories": (1, "09c40f78"),
 }
 """kind -> version, digest of its fields and their types"""
 

@@ -9,32 +9,41 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_pass import passed, refer, watch
 from scipy.stats import chi2
 
-from excir_dask.kernels.centers import Centers, ColumnStats, describe
-from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, ranks, score
-from excir_dask.kernels.summaries import summarise
-from excir_dask.kernels.sums import OutputSide, RowSums, Sums, co_movement, merge_sums, one_unit, row_sums
+from excir_dask.kernels.groups import score_group
+from excir_dask.kernels.recenter import Sums, recentre
+from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.scores import CHANCE, RANKINGS, Scores, cir, ranks, score
+from excir_dask.kernels.settle import ColumnStats
 
-none = np.zeros((1, 0, 4))
 rows = st.integers(2, 30)
 
 
-def at(center: float) -> Centers:
-    return Centers(np.array([center]), np.array([False]), none)
+def fixed(columns: np.ndarray, center: float) -> Reference:
+    """A reference whose centres are given."""
+    found = refer(list(columns), "mean")
+    flips = np.full_like(found.flip_edges, np.inf)
+    flips[:, :3] = [np.nextafter(center, -np.inf), center, np.nextafter(center, np.inf)]
+    return replace(found, id=f"at {center}", center=np.full(len(columns), center), flip_edges=flips)
 
 
-def stats(x: np.ndarray) -> ColumnStats:
-    return describe([summarise(x)], "mean")
+def matrix_sums(x: np.ndarray, y: np.ndarray, mx: float = 0.0, my: float = 0.0, edges: list[int] | None = None) -> Sums:
+    """Sums of several columns with several outputs."""
+    references = fixed(x, mx), fixed(y, my)
+    state, outputs = watch(list(x), y, references, edges=None if edges is None else np.array(edges))
+    return recentre(state, outputs, references, (references[0].center, references[1].center))
 
 
 def sums_of(x: np.ndarray, y: np.ndarray, mx: float = 0.0, my: float = 0.0, edges: list[int] | None = None) -> Sums:
-    side = OutputSide(y[None], at(my), edges=None if edges is None else np.array(edges))
-    return co_movement([x], side, at(mx))
+    return matrix_sums(x[None], y[None], mx, my, edges)
 
 
-def rows_of(y: np.ndarray, edges: list[int] | None = None) -> RowSums:
-    return row_sums(y[None], OutputSide(y[None], at(0.0), edges=None if edges is None else np.array(edges)))
+def stats(*columns: np.ndarray, error: float = 0.0) -> ColumnStats:
+    """Statistics of columns whose centres may be off by ``error``."""
+    found = passed(columns, np.arange(float(columns[0].size)), "mean").features
+    return replace(found, error=np.full(len(columns), error))
 
 
 def scored(
@@ -49,9 +58,8 @@ def scored(
     whole_units: bool = False,
 ) -> Scores:
     """Scores of a feature at given centres that may be off by ``dx`` and ``dy``."""
-    sums = sums_of(x, y, mx, my, edges)
-    units = rows_of(y, edges).units
-    return score(sums, stats(x), stats(y), np.array([dx]), np.array([dy]), units, whole_units)
+    units = 1 if edges is None else int(np.count_nonzero(np.diff(edges)))
+    return score(sums_of(x, y, mx, my, edges), stats(x, error=dx), stats(y, error=dy), units, whole_units)
 
 
 def plain_cir(x: np.ndarray, y: np.ndarray, mx: float, my: float) -> float:
@@ -93,29 +101,6 @@ def units_of(x: np.ndarray, y: np.ndarray, edges: list[int]) -> tuple[np.ndarray
     p = x * y
     filled = [slice(*pair) for pair in pairwise(edges) if pair[1] > pair[0]]
     return np.array([p[u].sum() for u in filled]), np.array([np.abs(p[u]).sum() for u in filled])
-
-
-layouts = st.lists(st.integers(0, 6), min_size=1, max_size=6).map(lambda sizes: np.cumsum([0, *sizes]).tolist())
-
-
-@given(layouts, st.integers(0, 2**32 - 1))
-def test_sums_over_units_are_those_of_numpy(edges, seed):
-    x, y = np.random.default_rng(seed).standard_normal((2, edges[-1]))
-    sums = sums_of(x, y, edges=edges)
-    n, d = units_of(x, y, edges)
-    np.testing.assert_allclose(sums.unit_squares[0, 0], (n * n).sum(), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(sums.unit_mixed[0, 0], (n * d).sum(), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(sums.unit_masses[0, 0], (d * d).sum(), rtol=1e-12, atol=1e-12)
-    assert rows_of(y, edges).units == n.size, "units without rows are none"
-
-
-@given(layouts, st.integers(0, 2**32 - 1))
-def test_rows_read_in_batches_are_one_unit_all_the_same(edges, seed):
-    x, y = np.random.default_rng(seed).standard_normal((2, edges[-1]))
-    batches = one_unit(merge_sums([sums_of(x[a:b], y[a:b]) for a, b in pairwise(edges)]))
-    whole = sums_of(x, y)
-    for name in ("unit_squares", "unit_mixed", "unit_masses", "numerator", "squares"):
-        np.testing.assert_allclose(getattr(batches, name), getattr(whole, name), rtol=1e-11, atol=1e-11)
 
 
 def resembling(units: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[int]]:
@@ -170,7 +155,7 @@ def test_units_decide_where_their_spread_is_more_than_chance_gives(times, decide
     changed = replace(
         sums, unit_squares=wanted * d**2 * 4 / 5, unit_mixed=np.zeros((1, 1)), unit_masses=np.zeros((1, 1))
     )
-    found = score(changed, stats(x), stats(y), np.zeros(1), np.zeros(1), units=5)
+    found = score(changed, stats(x), stats(y), units=5)
     assert bool(found.stderr_by[0, 0]) is decides
     expected = wanted if decides else by_rows
     np.testing.assert_allclose(found.stderr, np.sqrt(expected) / 2, rtol=1e-9)
@@ -185,20 +170,11 @@ def test_the_value_of_a_ranking_lies_between_its_limits(rank_by, low, high, shar
     assert least[0] - 1e-12 <= RANKINGS[rank_by].value(np.array([cir]))[0] <= most[0] + 1e-12
 
 
-def matrix(x: np.ndarray, y: np.ndarray) -> tuple[Sums, ColumnStats, ColumnStats]:
-    """Sums of several columns with several outputs around zero, and their statistics."""
-    side = OutputSide(y, Centers(np.zeros(len(y)), np.zeros(len(y), dtype=bool), np.zeros((len(y), 0, 4))))
-    width = len(x)
-    centers = Centers(np.zeros(width), np.isnan(x).any(axis=1), np.zeros((width, 0, 4)))
-    return co_movement(x, side, centers), *(describe([summarise(v) for v in table], "mean") for table in (x, y))
-
-
 def test_what_does_not_vary_scores_one_half_without_error_and_without_doubt():
     rng = np.random.default_rng(0)
     x = np.stack([rng.standard_normal(40), np.full(40, 3.0), np.full(40, np.nan)])
     y = np.stack([rng.standard_normal(40), np.full(40, -2.0)])
-    sums, features, outputs = matrix(x, y)
-    found = score(sums, features, outputs, np.full(3, 0.1), np.full(2, 0.1), 1)
+    found = score(matrix_sums(x, y), stats(*x, error=0.1), stats(*y, error=0.1), 1)
     still = np.array([[False, True, True], [True, True, True]])
     for name, value in (("cir", 0.5), ("strength", 0.0), ("direction", 0), ("stderr", 0.0), ("stderr_rows", 0.0)):
         assert (getattr(found, name)[still] == value).all(), name
@@ -222,8 +198,7 @@ def test_columns_that_vary_but_never_together_may_be_off_by_anything():
 def test_scores_of_every_pair_are_those_of_numpy(n, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((2, n)), rng.standard_normal((3, n))
-    sums, features, outputs = matrix(x, y)
-    found = score(sums, features, outputs, np.zeros(2), np.zeros(3), 1)
+    found = score(matrix_sums(x, y), stats(*x), stats(*y), 1)
     p = y[:, None, :] * x[None, :, :]
     ratio = p.sum(axis=2) / np.abs(p).sum(axis=2)
     np.testing.assert_allclose(found.cir, (1 + ratio) / 2)
@@ -238,7 +213,7 @@ def test_a_centre_that_jumps_moves_scores_by_at_most_half():
     moves, abs_x, abs_y = np.abs(x * y).sum(), np.abs(x).sum(), np.abs(y).sum()
     for jx, jy in ((0.1, 0.0), (0.0, 0.2), (0.1, 0.2), (9.0, 9.0)):
         features, outputs = (replace(stats(v), jump=np.array([j])) for v, j in ((x, jx), (y, jy)))
-        found = score(sums, features, outputs, np.zeros(1), np.zeros(1), 1).center_jump[0, 0]
+        found = score(sums, features, outputs, 1).center_jump[0, 0]
         assert found == pytest.approx(min((jx * abs_y + jy * abs_x) / moves / 2, 0.5))
 
 
@@ -268,7 +243,7 @@ def test_units_of_numbers_too_large_to_square_do_not_decide():
 def test_a_single_unit_has_no_spread(units, whole_units):
     x, y, edges = resembling(units=4, size=10)
     sums = sums_of(x, y, edges=edges)
-    found = score(sums, stats(x), stats(y), np.zeros(1), np.zeros(1), units, whole_units)
+    found = score(sums, stats(x), stats(y), units, whole_units)
     assert not found.stderr_by[0, 0]
     assert found.stderr[0, 0] == found.stderr_rows[0, 0]
 
@@ -319,3 +294,19 @@ def test_limits_of_a_ranking_hold_everything_between_the_limits_of_scores(one, o
         ends = ranking.value(np.append(low, high))
         assert most[0] == ends.max()
         assert least[0] == (0.0 if ranking is RANKINGS["strength"] and low < 0.5 < high else ends.min())
+
+
+def test_cir_of_nothing_is_one_half():
+    assert cir(np.zeros(2), np.zeros(2)).tolist() == [0.5, 0.5]
+
+
+def test_ranks_break_ties_by_support_then_by_position():
+    assert ranks(np.array([0.3, 0.3, 0.9, 0.3 + 1e-14]), np.array([1.0, 5.0, 0.0, 5.0])).tolist() == [4, 2, 1, 3]
+
+
+def test_a_group_of_opposites_cancels_but_its_unsigned_strength_remains():
+    found = score_group(np.array([3.0, -3.0]), np.array([4.0, 4.0]), np.array([1.0, 2.0]))
+    assert found.cir == 0.5
+    assert found.direction == 0
+    assert found.strength_unsigned == 0.75
+    assert found.cir_scaled == pytest.approx((1 + 1.5 / 6) / 2)

@@ -163,7 +163,7 @@ def test_states_of_a_streamed_slice_equal_those_of_a_whole_one(tmp_path, fractio
     assert found.rows == whole.rows
     assert found.row_groups == whole.row_groups == 1, "batches of a row group are one unit"
     assert whole.rows.without_output > 0
-    for field in ("n", "missing", "q25", "q75", "constant", "exact"):
+    for field in ("n", "missing", "q25", "q75", "constant", "missed"):
         np.testing.assert_array_equal(getattr(found.features.stats, field), getattr(whole.features.stats, field))
     for field in ("numerator", "denominator", "squares", "signed_squares", "abs_y", "abs_x", "weight"):
         np.testing.assert_allclose(getattr(found.sums, field), getattr(whole.sums, field), rtol=1e-12)

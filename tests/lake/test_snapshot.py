@@ -98,9 +98,8 @@ def test_a_file_removed_after_the_listing_is_named(lake):
 
 
 def test_a_file_rewritten_with_the_same_size_during_a_run_is_noticed(tmp_path, monkeypatch, synchronous):
-    import importlib
+    from excir_dask.graph.scans import Scans
 
-    measure = importlib.import_module("excir_dask.graph.measure")
     rng = np.random.default_rng(0)
 
     def write() -> None:
@@ -109,15 +108,15 @@ def test_a_file_rewritten_with_the_same_size_during_a_run_is_noticed(tmp_path, m
 
     write()
     size = (tmp_path / "a.parquet").stat().st_size
-    between_scans = measure.centers
+    between_scans = Scans.all_rows
     rewritten = []
 
-    def rewrite(*arguments):
+    def rewrite(*arguments, **options):
         if not rewritten:
             rewritten.append(write())
-        return between_scans(*arguments)
+        return between_scans(*arguments, **options)
 
-    monkeypatch.setattr(measure, "centers", rewrite)
+    monkeypatch.setattr(Scans, "all_rows", rewrite)
     with pytest.raises(LakeChangedError, match=r"a\.parquet was changed"):
         explain(tmp_path, output="pred")
     assert (tmp_path / "a.parquet").stat().st_size == size

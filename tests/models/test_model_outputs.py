@@ -182,14 +182,14 @@ def test_outputs_of_workers_that_die_between_the_scans_are_computed_again(tmp_pa
     here = explain(lake, model=counting, budget="1MiB")
     counting.log.unlink()
     cloudpickle.register_pickle_by_value(counting_module)
-    sums = Scans.sums
+    all_rows = Scans.all_rows
 
     def after_a_death(scans: Scans, *arguments: object) -> object:
         # all of them: the outputs of a single one may have copies on another
         scans.runner.client.run(os._exit, 1, on_error="ignore")  # returns once they are gone
-        return sums(scans, *arguments)
+        return all_rows(scans, *arguments)
 
-    monkeypatch.setattr(Scans, "sums", after_a_death)
+    monkeypatch.setattr(Scans, "all_rows", after_a_death)
     with dask_processes(2, "--nthreads", "1", "--nanny") as address, Client(address, set_as_default=False) as client:
         there = explain(lake, model=counting, budget="1MiB", scheduler=client)
     assert there.to_json() == here.to_json()

@@ -1,4 +1,4 @@
-"""Columns of categories as 0/1 features, in the same two scans."""
+"""Columns of categories as 0/1 features, in the same pass."""
 
 import numpy as np
 import pandas as pd

@@ -1,77 +1,13 @@
-"""The compiled loops against numpy, on blocks of rows that end where they like."""
+"""The loops that put a slice in order, against numpy."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from excir_dask.kernels.numba_loops import BLOCK, Cells, below, collect, products, read_off, tally
-
-NO_WEIGHTS = np.empty(0)
-layouts = st.lists(st.integers(0, 9), min_size=1, max_size=5).map(lambda sizes: np.cumsum([0, *sizes]))
-
-
-def check_products(edges: np.ndarray, outputs: int, weighted: bool, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = int(edges[-1])
-    x, moves = rng.standard_normal(rows), rng.standard_normal((outputs, rows))
-    weights = rng.random(rows) if weighted else NO_WEIGHTS
-    before = rng.random((7, outputs))
-    found = before.copy()
-    total = products(x, 0.3, moves, weights, edges, found)
-    p = (x - 0.3) * moves
-    units = [slice(a, b) for a, b in pairwise(edges)]
-    n, d = (np.array([part[:, u].sum(axis=1) for u in units]) for part in (p, np.abs(p)))
-    expected = [p.sum(axis=1), np.abs(p).sum(axis=1), (p * p).sum(axis=1), (p * np.abs(p)).sum(axis=1)]
-    expected += [(n * n).sum(axis=0), (n * d).sum(axis=0), (d * d).sum(axis=0)]
-    np.testing.assert_allclose(found - before, expected, rtol=1e-9, atol=1e-9)
-    assert total == pytest.approx(((weights if weighted else 1.0) * np.abs(x - 0.3)).sum(), rel=1e-9, abs=1e-12)
-
-
-@given(layouts, st.integers(1, 3), st.booleans(), st.integers(0, 2**32 - 1))
-def test_products_are_added_over_rows_and_over_units(edges, outputs, weighted, seed):
-    check_products(edges, outputs, weighted, seed)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows", [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
-def test_products_do_not_lose_a_row_between_blocks(rows, weighted):
-    check_products(np.array([0, 5, rows]), 2, weighted, seed=1)
-
-
-def check_below(rows: int, fours: int, weighted: bool, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 6, rows).astype(float)
-    thresholds = rng.permutation(4 * fours) * 1.5 / fours  # whole ones lie on values
-    weights = rng.random(rows) if weighted else NO_WEIGHTS
-    before = rng.random(thresholds.size)
-    found = before.copy()
-    below(x, thresholds, weights, found)
-    under = x[:, None] < thresholds
-    expected = ((weights if weighted else np.ones(rows))[:, None] * under).sum(axis=0)
-    np.testing.assert_allclose(found - before, expected, rtol=1e-9, atol=1e-9)
-
-
-@given(st.integers(0, 40), st.integers(1, 3), st.booleans(), st.integers(0, 2**32 - 1))
-def test_the_weight_strictly_below_every_threshold_is_added(rows, fours, weighted, seed):
-    check_below(rows, fours, weighted, seed)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows", [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
-def test_weights_below_do_not_lose_a_row_between_blocks(rows, weighted):
-    check_below(rows, 2, weighted, seed=1)
-
-
-def test_missing_values_are_below_no_threshold():
-    found = np.zeros(4)
-    below(np.array([np.nan, 0.0, np.nan]), np.array([-1.0, 0.0, 1.0, np.inf]), NO_WEIGHTS, found)
-    assert found.tolist() == [0.0, 0.0, 1.0, 1.0]
-
+from excir_dask.kernels.rank_loops import Cells, collect, read_off, tally
 
 CELLS = Cells(1.0, 2.0, np.array([0.0, -1.0, -5.0, -2.0, 10.0]), np.array([0.0, 2.0, 4.0, 3.0, 0.0]))
 """segments of 1, 2, 4, 3 and 1 cells: the first and the last take all that lies outside 1.5 to 3"""

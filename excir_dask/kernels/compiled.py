@@ -1,0 +1,33 @@
+"""Loops compiled by numba: they go over a column once, with Python's lock released.
+
+Reassociation is allowed so that sums become vector code: the order of additions then depends on the width of the
+processor's vectors, never on threads, workers or time. Signed zeros are kept: the sign of a product is that of its
+factors even where the product is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on first use; the result is cached on disk wherever there is a folder to write to."""
+    return _compiled(function, {"reassoc"})
+
+
+def compiled_for_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where no value is NaN, and the sign of a zero does not matter."""
+    return _compiled(function, {"reassoc", "nnan", "nsz"})
+
+
+def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    found: Callable[..., Any]
+    try:
+        found = njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder that may be written to, as in a read-only container
+        found = njit(**options)(function)
+    return found

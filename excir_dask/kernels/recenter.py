@@ -1,0 +1,163 @@
+"""From a state to sums at the exact centres.
+
+The cells of a bracket say in which of them a quantile lies, and how far off its value can be. With the final centres
+a + dx and b + dy, N follows from the moments exactly, and D = sum|p| - dx sum(s m) - dy sum(w s d) + dx dy sum(w s),
+but for the rows between the provisional and the final centre, whose sign changes. Those are taken back per cell around
+the centre; only the cell in which the final centre lies is uncertain, and its sums say by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.state import ColumnState, State
+
+Floats = NDArray[np.float64]
+
+
+Pairs = Annotated[Floats, "outputs", "columns"]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What scores follow from, at the final centres: x~ and y~ are distances from those, p = w x~ y~."""
+
+    numerator: Pairs
+    """N = sum p"""
+    denominator: Pairs
+    """D = sum |p|"""
+    uncertain: Pairs
+    """the denominator is no further off, rounding apart"""
+    squares: Pairs
+    """sum p^2; this and the next four are at the provisional centres, close enough for standard errors"""
+    signed_squares: Pairs
+    """sum p|p|"""
+    unit_squares: Pairs
+    """sum over units (row groups) of N_u^2"""
+    unit_mixed: Pairs
+    """sum over units of N_u D_u"""
+    unit_masses: Pairs
+    """sum over units of D_u^2"""
+    abs_y: Pairs
+    """at least the sum of w |y~| over the rows where the column has a value"""
+    abs_x: Annotated[Floats, "columns"]
+    """at least the sum of w |x~|"""
+    weight: Annotated[Floats, "columns"]
+    """sum of w over the rows where the column has a value"""
+
+
+def recentre(
+    state: State,
+    outputs: ColumnState,
+    references: tuple[Reference, Reference],
+    centers: tuple[Floats, Floats],
+) -> Sums:
+    """Sums at the final centres.
+
+    Parameters
+    ----------
+    state : State
+        Of the columns.
+    outputs : ColumnState
+    references : (Reference, Reference)
+        Of the columns and of the outputs.
+    centers : (array, array)
+        Final centres of the columns and of the outputs.
+    """
+    columns, pairs = state.columns, state.pairs
+    shifts = [center - reference.center for center, reference in zip(centers, references, strict=True)]
+    x, y = shifts[0][None, :], shifts[1][:, None]
+    n, d, squares, signed, t0, t1, t2 = np.moveaxis(pairs.sums, -1, 0)
+    weight = columns.weight[None, :]
+    across = _crossed(references[0], columns, shifts[0])
+    output_across = _crossed(references[1], outputs, shifts[1])
+    turned = np.einsum("kjcs,jc->kjs", pairs.flips, across.whole)
+    turned += np.einsum("kjcs,kc->kjs", pairs.output_flips, output_across.whole)
+    partial = np.einsum("kjcs,jc->kjs", pairs.flips, across.partial)
+    output_partial = np.einsum("kjcs,kc->kjs", pairs.output_flips, output_across.partial)
+    # |p| of a row whose sign stays is linear in both shifts; of one whose sign changes it is the opposite
+    t0, t1, t2, d = np.moveaxis(np.stack([t0, t1, t2, d], axis=-1) - 2.0 * turned, -1, 0)
+    numerator = n - x * pairs.output_total - y * columns.total[None, :] + weight * x * y
+    denominator = d - x * t2 - y * t1 + x * y * t0
+    # a row of the cell that the final centre lies in is no further from it than the cell is wide
+    with np.errstate(invalid="ignore"):  # infinite widths are dealt with below
+        uncertain = across.width[None, :] * (np.abs(partial[..., 2]) + np.abs(y) * across.unsure[None, :])
+        uncertain += output_across.width[:, None] * (
+            np.abs(output_partial[..., 1]) + np.abs(x) * output_across.unsure[:, None]
+        )
+    beyond = np.isinf(across.width)[None, :] | np.isinf(output_across.width)[:, None]
+    # rows around both centres change their sign twice
+    twice = np.minimum(across.weight[None, :], output_across.weight[:, None])
+    return Sums(
+        numerator,
+        np.maximum(denominator, np.abs(numerator)),
+        np.where(beyond, np.inf, 2.0 * uncertain + 4.0 * np.abs(x * y) * twice),
+        squares,
+        signed,
+        pairs.units[..., 0],
+        pairs.units[..., 1],
+        pairs.units[..., 2],
+        pairs.output_absolute + np.abs(y) * weight,
+        columns.absolute + np.abs(shifts[0]) * columns.weight,
+        columns.weight,
+    )
+
+
+def concatenate_sums(parts: Sequence[Sums]) -> Sums:
+    """Sums of neighbouring columns as one."""
+    return Sums(**{f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)})
+
+
+def replaced_sums(sums: Sums, where: NDArray[np.bool_], others: Sums) -> Sums:
+    """Sums with those of some columns taken from others."""
+    arrays = {field.name: getattr(sums, field.name).copy() for field in fields(Sums)}
+    for name, array in arrays.items():
+        array[..., where] = getattr(others, name)
+    return Sums(**arrays)
+
+
+@dataclass(frozen=True)
+class _Crossed:
+    """Which cells lie between the provisional and the final centre of each column."""
+
+    whole: Floats
+    """(columns, FLIP_EDGES) 1 for the cells between them"""
+    partial: Floats
+    """(columns, FLIP_EDGES) 1 for the cell that the final centre lies in"""
+    width: Floats
+    """how far a row of that cell can be from the final centre and still have changed its sign; infinite where the final
+    centre is beyond all cells, so that nothing is known of the rows on the way"""
+    unsure: Floats
+    """weight of that cell"""
+    weight: Floats
+    """weight of all of these cells"""
+
+
+def _crossed(reference: Reference, state: ColumnState, shift: Floats) -> _Crossed:
+    whole, partial = np.zeros(reference.flip_edges.shape), np.zeros(reference.flip_edges.shape)
+    width = np.zeros(shift.size)
+    for j in map(int, np.flatnonzero(shift)):
+        edges = reference.flip_edges[j][np.isfinite(reference.flip_edges[j])]
+        center = float(reference.center[j])
+        final = center + float(shift[j])
+        home, there = np.searchsorted(edges, [center, final], side="right").tolist()
+        whole[j, min(home, there + 1) : max(home, there)] = 1.0
+        if not edges[0] <= final < edges[-1]:
+            width[j] = np.inf
+            continue
+        if shift[j] > 0:  # rows from the provisional centre up to the final one
+            partial[j, there], width[j] = 1.0, final - edges[there - 1]
+        else:
+            partial[j, there], width[j] = 1.0, edges[there] - final
+        if final == edges[there - 1]:  # a cell begins at the final centre: below it, all or nothing has changed
+            partial[j, there] = width[j] = 0.0
+            whole[j, there] = float(shift[j] < 0)
+    unsure = (partial * state.flip_weight).sum(axis=1)
+    weight = ((whole + partial) * state.flip_weight).sum(axis=1)
+    return _Crossed(whole, partial, width, unsure, weight)

@@ -1,0 +1,180 @@
+"""The frame of reference of a pass: what is fixed about each column before its rows are read.
+
+A pilot, which may have read a small part of the lake, gives each column a provisional centre, a bracket around each
+quantile in which the exact one is looked for, and a few cells around the centre. None of it needs to be right: the pass
+counts what lies where, so that it is known afterwards whether a quantile was inside its bracket, and where.
+
+A column's values are first put into equal buckets, by arithmetic alone. Runs of buckets are slots: odd slots are the
+ones that hold a bracket, and their rows are looked at more closely (2 to 7% of the rows).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+BUCKETS = 2048
+"""equal buckets over a column's range: their counts stay in the first-level cache"""
+
+COARSE = 16
+"""coarse cells of a column, about equally full: what joint counts are made of"""
+
+REGIONS = 4
+"""odd slots of a column at most: around two or three quantiles and the centre"""
+
+PARTS = 512
+"""equal parts of an odd slot, about as many as it has edges: a value has to be compared with few of them"""
+
+FLIP_EDGES = 32
+"""edges of cells around a centre; rows between the provisional and the final centre change their sign"""
+
+SPARE = 4
+"""infinite edges behind the last one at least: loops compare a value with so many at once"""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Of some columns; arrays have a row per column."""
+
+    VERSION: ClassVar[int] = 1
+
+    id: str
+    """the same for equal references; a part of a reference has that of the whole"""
+    center: Annotated[Floats, "columns"]
+    """provisional centres"""
+    origin: Annotated[Floats, "columns"]
+    """where the first bucket begins"""
+    scale: Annotated[Floats, "columns"]
+    """buckets per unit"""
+    slots: Annotated[NDArray[np.uint8], "columns", "buckets"]
+    """slot of each bucket, ascending; odd ones are looked at more closely"""
+    coarse: Annotated[NDArray[np.uint8], "columns", "buckets"]
+    """coarse cell of each bucket, ascending"""
+    edges: Annotated[Floats, "columns", "edges"]
+    """of fine cells, ascending; inf where there are fewer"""
+    steps: Annotated[Floats, "columns", "regions", "two"]
+    """where the parts of each odd slot begin, and parts per unit"""
+    first_edge: Annotated[NDArray[np.uint16], "columns", "regions", "parts"]
+    """edges that lie below, for each part of each odd slot and behind the last"""
+    flip_edges: Annotated[Floats, "columns", "flips"]
+    """of the cells around the centre, ascending; inf where there are fewer"""
+
+    @property
+    def columns(self) -> int:
+        return self.center.size
+
+    def subset(self, where: slice | NDArray[np.bool_]) -> Reference:
+        """Some of the columns."""
+        return Reference(self.id, **{name: getattr(self, name)[where] for name in _ARRAYS})
+
+
+_ARRAYS = [field.name for field in fields(Reference) if field.name != "id"]
+
+
+def concatenate_references(parts: Sequence[Reference]) -> Reference:
+    """References of neighbouring column blocks as one."""
+    width = max(part.edges.shape[1] for part in parts)
+    padded = [np.pad(part.edges, ((0, 0), (0, width - part.edges.shape[1])), constant_values=np.inf) for part in parts]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS if name != "edges"}
+    return _identified({**joined, "edges": np.concatenate(padded)})
+
+
+def _identified(arrays: dict[str, NDArray[Any]]) -> Reference:
+    found = hashlib.sha256()
+    for name in _ARRAYS:
+        found.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return Reference(found.hexdigest()[:16], **arrays)
+
+
+def stacked(columns: Sequence[ColumnFrame]) -> Reference:
+    count, width = len(columns), SPARE + max((column.edges.size for column in columns), default=0)
+    return _identified(
+        {
+            "center": np.array([column.center for column in columns], dtype=np.float64),
+            "origin": np.array([column.origin for column in columns], dtype=np.float64),
+            "scale": np.array([column.scale for column in columns], dtype=np.float64),
+            "slots": np.array([column.slots for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
+            "coarse": np.array([column.coarse for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
+            "edges": np.array([_padded(column.edges, width) for column in columns]).reshape(count, width),
+            "steps": np.array([column.steps for column in columns]).reshape(count, REGIONS, 2),
+            "first_edge": np.array([column.first_edge for column in columns], dtype=np.uint16).reshape(
+                count, REGIONS, PARTS + 1
+            ),
+            "flip_edges": np.array([_padded(column.flip_edges, FLIP_EDGES) for column in columns]).reshape(
+                count, FLIP_EDGES
+            ),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class ColumnFrame:
+    """The part of a reference that is of one column."""
+
+    center: float
+    origin: float
+    scale: float
+    slots: NDArray[np.uint8]
+    coarse: NDArray[np.uint8]
+    edges: Floats
+    flip_edges: Floats
+
+    @property
+    def steps(self) -> Floats:
+        starts = np.searchsorted(self.slots, np.arange(1, 2 * REGIONS + 1))
+        counts = np.diff(np.append(starts, BUCKETS))[::2]
+        with np.errstate(over="ignore"):
+            scale = np.minimum(self.scale * PARTS / np.maximum(counts, 1), np.finfo(float).max)
+        return np.stack([self.origin + starts[::2] / self.scale, scale], axis=1)
+
+    @property
+    def first_edge(self) -> NDArray[np.int64]:
+        slots = self.slots[places(self.edges, self.origin, self.scale, BUCKETS)].astype(np.int64)
+        found = np.zeros((REGIONS, PARTS + 1), dtype=np.int64)
+        for region, (origin, scale) in enumerate(self.steps):
+            first, last = np.searchsorted(slots, [2 * region + 1, 2 * region + 2])
+            parts = places(self.edges[first:last], origin, scale, PARTS)
+            found[region] = first + np.searchsorted(parts, np.arange(PARTS + 1))
+        return found
+
+
+def places(values: Floats, origin: float, scale: float, count: int) -> NDArray[np.int64]:
+    """Which of so many equal parts each value lies in, as the compiled loops compute it."""
+    return np.clip((values - origin) * scale, 0.0, count - 1.0).astype(np.int64)
+
+
+def slots_of(brackets: Iterable[tuple[float, float]], origin: float, scale: float) -> NDArray[np.uint8]:
+    """Slots of all buckets; those that hold a bracket are odd."""
+    found = np.zeros(BUCKETS, dtype=np.uint8)
+    runs = _joined((bucket(low, origin, scale), bucket(high, origin, scale)) for low, high in brackets)
+    for number, (first, last) in enumerate(runs):
+        found[first : last + 1] = 2 * number + 1
+        found[last + 1 :] = 2 * number + 2
+    return found
+
+
+def bucket(value: float, origin: float, scale: float) -> int:
+    """The bucket of a value, as the compiled loops compute it."""
+    return int(min(max((value - origin) * scale, 0.0), BUCKETS - 1.0))
+
+
+def _joined(runs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Runs of buckets in order, neighbours and overlaps joined."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _padded(edges: Floats, size: int) -> Floats:
+    return np.pad(edges, (0, size - edges.size), constant_values=np.inf)

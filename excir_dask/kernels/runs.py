@@ -1,0 +1,90 @@
+"""A column as runs of values in order, and its quantiles as far as the runs tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """A figure as far as a state knows it."""
+
+    value: float
+    low: float
+    """the exact one is not smaller"""
+    high: float
+    """the exact one is not larger"""
+
+    @property
+    def error(self) -> float:
+        return max(self.value - self.low, self.high - self.value)
+
+
+@dataclass(frozen=True)
+class Quantile(Enclosed):
+    """A quantile, and the values behind it."""
+
+    around: tuple[float, float]
+    """the values that it is, or lies between, are not outside of these"""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A column as runs of values in order: cells, whose limits are known, and what lies between brackets."""
+
+    ends: Floats
+    """rank behind the last value of each"""
+    low: Floats
+    """smallest value; NaN where it is not known"""
+    high: Floats
+    weights: Floats
+    totals: Floats
+    """sums of w (x - a); zeros if nobody asked"""
+    whole: bool
+    """weights are whole numbers, so that they count as repeated rows"""
+
+    @property
+    def starts(self) -> Floats:
+        return np.concatenate(([0.0], self.ends[:-1]))
+
+
+def quantile(runs: Elements, level: float) -> Quantile | None:
+    """A linear quantile; None where it lies outside the brackets.
+
+    It is the mean of the values over the ranks [r, r + 1] with r = level (total - 1).
+    """
+    total = float(runs.ends[-1])
+    rank = level * max(total - 1.0, 0.0)
+    stop = min(rank + 1.0, total)
+    slack = 0.0 if runs.whole else 1e-9 * total
+    first = min(int(np.searchsorted(runs.ends, rank - slack, side="right")), runs.ends.size - 1)
+    last = min(int(np.searchsorted(runs.ends, stop + slack, side="left")), runs.ends.size - 1)
+    if np.isnan(runs.low[first : last + 1]).any():
+        return None
+    starts = runs.starts
+    value = weight = low = high = 0.0
+    around = [np.inf, -np.inf]
+    for i in range(first, last + 1):
+        left, right = max(rank, float(starts[i])), min(stop, float(runs.ends[i]))
+        part = max(right - left, 0.0)
+        a, b, size = float(runs.low[i]), float(runs.high[i]), float(runs.ends[i] - starts[i])
+        if runs.whole and right - starts[i] <= 1.0:
+            b = a
+        elif runs.whole and runs.ends[i] - left <= 1.0:
+            a = b
+        at = (left + right) / 2.0 - 0.5 - float(starts[i])
+        guess = a + (b - a) * (min(max(at / (size - 1.0), 0.0), 1.0) if size > 1.0 else 0.5)
+        value, weight = value + part * guess, weight + part
+        low, high = low + part * a, high + part * b
+        around = [min(around[0], a), max(around[1], b)]
+    if weight == 0.0:
+        return None
+    if slack:  # ranks of fractional weights are known up to rounding: the neighbours count too
+        around = [float(runs.low[first]), float(runs.high[last])]
+        low, high = min(low, weight * around[0]), max(high, weight * around[1])
+    return Quantile(value / weight, low / weight, high / weight, (around[0], around[1]))

@@ -1,0 +1,156 @@
+"""From the state of columns to their quartiles and centres, with limits that are facts.
+
+The cells of a bracket say in which of them a quantile lies. Where that cell holds one value, or the quantile is its
+first or last one, the value is exact; else it is interpolated, and the cell's smallest and largest value enclose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.kernels.brackets import narrowed
+from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.runs import Elements, quantile
+from excir_dask.kernels.state import ColumnState
+from excir_dask.kernels.summaries import rank_scale
+
+Floats = NDArray[np.float64]
+
+_JUMP = 2.0
+"""standard errors of a rank within which a centre's jump is looked for"""
+
+_NOTICEABLE = 0.1
+"""of the interquartile range: a smaller jump is none"""
+
+
+@dataclass(frozen=True)
+class ColumnStats:
+    """What is known of some columns once every row was looked at; an entry per column."""
+
+    n: NDArray[np.int64]
+    """rows with a value"""
+    missing: NDArray[np.int64]
+    """rows without one"""
+    low: Floats
+    """smallest value; inf where there is none"""
+    high: Floats
+    """largest value; -inf where there is none"""
+    q25: Floats
+    """NaN where it is not known"""
+    q75: Floats
+    center: Floats
+    """the provisional one where a quantile that it rests on lies outside its bracket; 0 where there is no value"""
+    error: Floats
+    """the exact centre is no further away, rounding apart"""
+    jump: Floats
+    """how far the centre moves if a few rows more or less were drawn, where that is far; 0 for most columns"""
+    missed: NDArray[np.bool_]
+    """a quantile lies outside its bracket"""
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        return np.equal(self.low, self.high)
+
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        return (self.n > 0) & ~self.constant
+
+
+def settle(state: ColumnState, reference: Reference, centering: str) -> ColumnStats:
+    """Quartiles and final centres of all columns of a state."""
+    count = reference.columns
+    q25, q75, center = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count)
+    error, jump, missed = np.zeros(count), np.zeros(count), np.zeros(count, dtype=bool)
+    for j in map(int, np.flatnonzero(state.n > 0)):
+        if state.low[j] == state.high[j]:
+            q25[j] = q75[j] = center[j] = state.low[j]
+            continue
+        runs = elements(state, reference, j)
+        first, third = quantile(runs, 0.25), quantile(runs, 0.75)
+        q25[j] = np.nan if first is None else first.value
+        q75[j] = np.nan if third is None else third.value
+        provisional = float(reference.center[j])
+        mean = provisional + float(state.total[j] / state.weight[j])
+        found = CENTERINGS[centering].final(runs, first, third, provisional, mean)
+        missed[j] = found is None or first is None or third is None
+        if found is None:
+            center[j], error[j] = provisional, state.high[j] - state.low[j]
+            continue
+        spread = q75[j] - q25[j]
+        rounding = 4.0 * np.finfo(float).eps * max(abs(found.value), spread if np.isfinite(spread) else 0.0)
+        center[j] = provisional if abs(found.value - provisional) <= rounding else found.value
+        error[j] = found.error + (rounding if np.isfinite(rounding) else 0.0)
+        jump[j] = _jump(runs, int(state.n[j]), CENTERINGS[centering].levels, spread)
+    return ColumnStats(state.n, state.missing, state.low, state.high, q25, q75, center, error, jump, missed)
+
+
+def replaced(stats: ColumnStats, where: NDArray[np.bool_], others: ColumnStats) -> ColumnStats:
+    """Statistics with those of some columns taken from others."""
+    arrays = {}
+    for field in fields(ColumnStats):
+        arrays[field.name] = getattr(stats, field.name).copy()
+        arrays[field.name][where] = getattr(others, field.name)
+    return ColumnStats(**arrays)
+
+
+def concatenate_stats(parts: Sequence[ColumnStats]) -> ColumnStats:
+    """Statistics of neighbouring columns as one."""
+    return ColumnStats(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(ColumnStats)})
+
+
+def elements(state: ColumnState, reference: Reference, j: int) -> Elements:
+    """The runs of values of a column; empty ones are left out."""
+    slots = reference.slots[j]
+    parts = []
+    for slot in range(int(slots[-1]) + 1):
+        if slot % 2 == 0:
+            total = state.slot_total[j, slot] if state.slot_total.size else 0.0
+            parts.append(np.array([[state.slots[j, slot], np.nan, np.nan, total]]).T)
+            continue
+        region = slot // 2
+        first, last = map(int, reference.first_edge[j, region, [0, -1]])
+        cells = slice(first + region, last + region + 1)
+        totals = state.cell_total[j, cells] if state.cell_total.size else np.zeros(last - first + 1)
+        parts.append(np.stack([state.cells[j, cells], state.cell_low[j, cells], state.cell_high[j, cells], totals]))
+    weights, low, high, totals = np.concatenate(parts, axis=1)
+    there = weights > 0
+    whole = bool(state.fractional[j] == 0)
+    scale = rank_scale(int(state.n[j]), float(state.weight[j]), whole)
+    ends = np.cumsum(weights[there]) * scale
+    return Elements(ends, low[there], high[there], weights[there], totals[there], whole and scale == 1.0)
+
+
+def _jump(runs: Elements, n: int, levels: Sequence[float], spread: float) -> float:
+    """Distance of the centres at ranks two standard errors up and down, if it is a noticeable part of the spread."""
+    if n < 2 or not levels:
+        return 0.0
+    reach = [_JUMP * (level * (1.0 - level) / n) ** 0.5 for level in levels]
+    ends = [
+        [quantile(runs, min(max(level + sign * r, 0.0), 1.0)) for level, r in zip(levels, reach, strict=True)]
+        for sign in (-1, 1)
+    ]
+    distance = sum(
+        (up.value if up else high) - (down.value if down else low)
+        for down, up, (low, high) in zip(*ends, [_known(runs)] * len(levels), strict=True)
+    ) / len(levels)
+    smooth = 8.0 * max(reach)  # of a normal column: what a smooth density gives, with room
+    return float(distance) if distance > max(smooth, _NOTICEABLE) * spread else 0.0
+
+
+def _known(runs: Elements) -> tuple[float, float]:
+    return float(np.nanmin(runs.low)), float(np.nanmax(runs.high))
+
+
+def sharpened(state: ColumnState, reference: Reference, stats: ColumnStats, centering: str) -> Reference:
+    """A reference for another look at columns whose quantiles lie in known cells: those are cut as brackets were."""
+    brackets = []
+    for j in range(reference.columns):
+        runs = elements(state, reference, j)
+        found = [quantile(runs, level) for level in sorted({0.25, 0.75, *CENTERINGS[centering].levels})]
+        brackets.append([each.around for each in found if each is not None])
+    return narrowed(reference, stats.center, brackets, stats.error)

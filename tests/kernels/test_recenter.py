@@ -1,0 +1,110 @@
+"""Scores at the exact centres from sums at provisional ones, against numpy on all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from one_pass import awkward_columns, awkward_outputs, exact_cir, passed, refer, watch
+
+from excir_dask.graph.look import WIDE
+from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.kernels.recenter import concatenate_sums, recentre, replaced_sums
+from excir_dask.kernels.reference import FLIP_EDGES
+
+
+@pytest.mark.parametrize("weighted", ["not", "whole", "fractional"])
+@pytest.mark.parametrize("centering", CENTERINGS)
+@pytest.mark.parametrize(("rows", "pilot"), [(4000, 1000), (4000, None), (20_000, 5000)])
+def test_no_score_is_further_from_the_exact_one_than_its_bound(rows, pilot, centering, weighted):
+    rng = np.random.default_rng(rows + len(centering))
+    z = rng.normal(size=rows)
+    columns = awkward_columns(rng, z)
+    w = {"not": None, "whole": rng.integers(1, 5, rows).astype(float), "fractional": rng.lognormal(size=rows)}[weighted]
+    certain = []
+    for kind, y in awkward_outputs(rng, z).items():
+        found = passed(list(columns.values()), y, centering, w, pilot, blocks=3)
+        for j, (name, x) in enumerate(columns.items()):
+            error = abs(found.scores.cir[0, j] - exact_cir(x, y, centering, w))
+            assert error <= found.scores.center_bound[0, j] + 1e-12, (name, kind)
+            certain.append(found.scores.center_bound[0, j] <= WIDE)
+    if centering == "midhinge" and rows > 4000:
+        assert np.mean(certain) > 0.5, "the bounds say something"
+
+
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from(sorted(CENTERINGS)))
+@settings(max_examples=200)
+def test_a_bound_holds_for_few_rows_with_many_ties(rows, pilot, seed, centering):
+    rng = np.random.default_rng(seed)
+    x, y = rng.choice([0.0, 0.0, 1.0, -2.0, 3.0], rows), rng.choice([0.0, 0.0, 1.0, -1.0, 0.5], rows)
+    found = passed([x], y, centering, pilot=pilot)
+    assert abs(found.scores.cir[0, 0] - exact_cir(x, y, centering)) <= found.scores.center_bound[0, 0] + 1e-12
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+@settings(max_examples=10)
+def test_scores_do_not_depend_on_how_rows_are_split(blocks, seed):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=3000)
+    columns, y = list(awkward_columns(rng, z).values()), z + rng.normal(size=z.size)
+    whole = passed(columns, y, pilot=800)
+    parts = np.array_split(np.random.default_rng(seed).permutation(z.size), blocks)
+    split = passed(columns, y, pilot=800, blocks=parts)
+    np.testing.assert_allclose(split.scores.cir, whole.scores.cir, atol=1e-12)
+    np.testing.assert_allclose(split.features.center, whole.features.center, rtol=1e-12)
+
+
+def test_constant_columns_score_exactly_one_half():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=500)
+    found = passed([np.full(500, 0.1), np.full(500, np.nan), y], y)
+    assert found.scores.cir[0, :2].tolist() == [0.5, 0.5]
+    assert found.scores.center_bound[0, :2].tolist() == [0.0, 0.0]
+    assert passed([y], np.full(500, 0.3)).scores.cir.tolist() == [[0.5]]
+
+
+@given(st.floats(-0.6, 0.6), st.floats(-0.6, 0.6), st.integers(0, 2**32 - 1))
+def test_sums_at_moved_centres_are_those_of_numpy_within_what_is_uncertain(right, up, seed):
+    rng = np.random.default_rng(seed)
+    x, y = np.round(rng.normal(size=(2, 300)), 1)
+    references = refer([x], complete=False), refer([y], complete=False)
+    state, outputs = watch([x], y[None], references)
+    centers = references[0].center + right, references[1].center + up
+    sums = recentre(state, outputs, references, centers)
+    p = (x - centers[0]) * (y - centers[1])
+    assert sums.numerator[0, 0] == pytest.approx(p.sum(), abs=1e-9)
+    assert abs(sums.denominator[0, 0] - np.abs(p).sum()) <= sums.uncertain[0, 0] + 1e-9
+    assert sums.abs_x[0] >= np.abs(x - centers[0]).sum() - 1e-9
+    assert sums.abs_y[0, 0] >= np.abs(y - centers[1]).sum() - 1e-9
+
+
+def test_negative_zeros_are_on_the_same_side_of_a_centre_as_zeros():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400)
+    zeros = np.where(rng.random(400) < 0.5, -0.0, 0.0)
+    for x, output in ((np.where(rng.random(400) < 0.4, zeros, y), y), (y, np.where(rng.random(400) < 0.4, zeros, y))):
+        references = tuple(replace(refer([v]), center=np.zeros(1)) for v in (x, output))
+        edges = np.full((1, FLIP_EDGES), np.inf)
+        edges[0, :3] = [-0.2, 0.0, 0.2]
+        references = tuple(replace(reference, flip_edges=edges) for reference in references)
+        slots = np.ones_like(references[0].slots)
+        references = tuple(replace(reference, slots=slots) for reference in references)
+        state, outputs = watch([x], output[None], references)
+        sums = recentre(state, outputs, references, (np.array([0.1]), np.array([0.05])))
+        exact = np.abs((x - 0.1) * (output - 0.05)).sum()
+        assert abs(sums.denominator[0, 0] - exact) <= sums.uncertain[0, 0] + 1e-9
+
+
+def test_sums_of_some_columns_can_be_replaced_and_stand_side_by_side():
+    rng = np.random.default_rng(0)
+    columns = [rng.standard_normal(50) + j for j in range(4)]
+    whole = passed(columns, columns[0]).sums
+    joined = concatenate_sums([passed(columns[:1], columns[0]).sums, passed(columns[1:], columns[0]).sums])
+    np.testing.assert_array_equal(joined.numerator, whole.numerator)
+    other = passed([columns[0], columns[2]], columns[0]).sums
+    mixed = replaced_sums(whole, np.array([False, True, False, True]), other)
+    np.testing.assert_array_equal(mixed.denominator, whole.denominator[:, [0, 0, 2, 2]])
+    np.testing.assert_array_equal(mixed.abs_x, whole.abs_x[[0, 0, 2, 2]])
