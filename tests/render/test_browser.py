@@ -150,6 +150,35 @@ def test_another_output_is_drawn_when_it_is_chosen(browser: driver.Browser, file
     assert page.complaints() == []
 
 
+def test_a_table_opens_with_the_first_output_and_without_a_column_for_it(
+    browser: driver.Browser, files: dict[str, Path]
+) -> None:
+    page = browser.open(files["explanation"])
+    outputs = "[...document.querySelectorAll('.rows thead th')].filter((h) => h.textContent === 'output')"
+    assert page.run("document.querySelector('.rows .pick select').selectedOptions[0].textContent") == "y"
+    assert page.run(f"{outputs}[0].hidden")
+    rows = page.run("document.querySelectorAll('.rows tbody tr').length")
+    page.run("document.querySelector('.rows .pick select').value = ''")
+    page.run("document.querySelector('.rows .pick select').dispatchEvent(new Event('change'))")
+    page.wait(f"!{outputs}[0].hidden")
+    assert page.run("document.querySelector('.status').textContent").endswith(f"of {2 * rows} scores")
+
+
+def test_a_phone_shows_the_scores_whole_words_and_that_there_is_more(
+    browser: driver.Browser, files: dict[str, Path]
+) -> None:
+    page = browser.open(files["explanation"], 390, 844)
+    scroll = "document.querySelector('.rows .scroll')"
+    ends = page.run(
+        f"[...{scroll}.querySelectorAll('tbody tr')].map((row) => row.children[2].getBoundingClientRect().right)"
+    )
+    assert max(ends) <= page.run(f"{scroll}.getBoundingClientRect().right")
+    assert page.run("document.querySelectorAll('.rows tbody th wbr').length") > 0
+    assert not page.run("document.querySelector('.cue').hidden")
+    page.run(f"{scroll}.scrollLeft = {scroll}.scrollWidth")
+    page.wait("document.querySelector('.cue').hidden")
+
+
 def test_the_first_key_goes_to_the_skip_link(browser: driver.Browser, files: dict[str, Path]) -> None:
     page = browser.open(files["sweep"])
     page.press("Tab")

@@ -214,7 +214,7 @@ def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
 def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
     columns = [Column("feature", "text", table["feature"])]
     if outputs > 1:
-        columns.append(Column("output", "text", table["output"], pick=True))
+        columns.append(Column("output", "text", table["output"], pick=True, picked=True))
     place = len(columns)
     columns += [
         Column("rank", "whole", table["rank"], "1 is the strongest"),

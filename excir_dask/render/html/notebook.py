@@ -98,7 +98,8 @@ def _score(row: dict[Any, Any], kind: str) -> list[str]:
 
 def _bar(row: dict[Any, Any]) -> str:
     shape = f"height:0.8em;width:{BAR * row['strength']:.2f}em;display:inline-block"
-    return f"<div style='background:{COLOURS[row['direction']]};{shape}'></div> {row['strength']:.3f}"
+    bar = f"<div style='background:{COLOURS[row['direction']]};{shape}'></div>"
+    return f"<span style='white-space:nowrap'>{bar} {row['strength']:.3f}</span>"
 
 
 def _cell(value: Any) -> str:

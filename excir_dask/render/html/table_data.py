@@ -25,6 +25,8 @@ class Column:
     """tooltip of its heading"""
     pick: bool = False
     """the reader may filter by one of its values"""
+    picked: bool = False
+    """the first of them is chosen when the page opens"""
     bar: bool = False
     """a score with a bar from 0.5 below it"""
 
@@ -47,6 +49,7 @@ def _packed(column: Column) -> dict[str, Any]:
     found: dict[str, Any] = {"title": column.title, "kind": column.kind}
     found |= {"hint": column.hint} if column.hint else {}
     found |= {"pick": True} if column.pick else {}
+    found |= {"picked": True} if column.picked else {}
     found |= {"bar": True} if column.bar else {}
     if len(places) == 1:
         return {**found, "count": len(values), "same": values[0]}

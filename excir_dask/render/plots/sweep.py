@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def metrics(sweep: Sweep, ax: Axes | None = None) -> Axes:
     ax.imshow(shades, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     for (row, column), value in np.ndenumerate(values):
         word = "–" if np.isnan(value) else f"{value:.3g}" if names[row] == "rank_shift" else f"{value:.3f}"
-        colour = "white" if shades[row, column] > 0.55 else INK
+        colour = "white" if _is_dark(colours(shades[row, column])) else INK
         ax.text(column, row, word, ha="center", va="center", fontsize=9, color=colour)
     ax.set_xticks(range(len(table)), [percent(fraction) for fraction in table["fraction"]])
     ax.set_yticks(range(len(names)), [NAMES[name] for name in names])
@@ -154,18 +155,28 @@ def _table(sweep: Sweep, metric: str) -> pd.DataFrame:
     return of_kind(sweep.summary)
 
 
+def _is_dark(colour: Sequence[float]) -> bool:
+    """Whether white text has more contrast on a colour than ink, by the relative luminance of WCAG."""
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.21
+
+
 def _levels(ax: Axes, sweep: Sweep, table: pd.DataFrame, metric: str) -> None:
     """The target, and what chance gives; known for the Jaccard index only."""
     if metric != "jaccard":
         return
-    for level, name, style in (
-        (sweep.settings["target_jaccard"], "target", "--"),
-        (table["jaccard_chance"].iloc[0], "chance", ":"),
+    from matplotlib.patheffects import withStroke
+
+    halo = withStroke(linewidth=3, foreground="white")  # readable on lines and points
+    # the target at the right end, below its line: small fractions are at the left, and all rows agree with themselves
+    for level, name, style, end, beside, side in (
+        (sweep.settings["target_jaccard"], "target", "--", 1.0, (-4, -10), "right"),
+        (table["jaccard_chance"].iloc[0], "chance", ":", 0.0, (4, 2), "left"),
     ):
         ax.axhline(level, color=MUTED, linewidth=1.0, linestyle=style, zorder=1)
         ax.annotate(
-            f"{name} {level:.3g}", (0.0, level), xycoords=ax.get_yaxis_transform(), xytext=(4, 2),
-            textcoords="offset points", fontsize=8, color=MUTED,
+            f"{name} {level:.3g}", (end, level), xycoords=ax.get_yaxis_transform(), xytext=beside, ha=side,
+            textcoords="offset points", fontsize=8, color=MUTED, zorder=5, path_effects=[halo],
         )  # fmt: skip
 
 

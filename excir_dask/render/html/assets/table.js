@@ -36,6 +36,8 @@ const tables = (() => {
       made.append(element("span", { class: `arrow ${SIDES[value]}`, title: NAMES[value].slice(2) }, text));
     } else if (column.kind === "flag") {
       for (const flag of value ? value.split(", ") : []) made.append(element("span", { class: "flag" }, flag), " ");
+    } else if (first) {
+      text.split(/(?<=[_.=/-])/).forEach((part, place) => made.append(...(place ? [element("wbr"), part] : [part])));
     } else {
       made.append(text);
     }
@@ -79,6 +81,10 @@ const tables = (() => {
         else state.picks.set(place, found[Number(select.value)]);
         update();
       });
+      if (column.picked) {
+        select.value = "0";
+        state.picks.set(place, found[0]);
+      }
       bar.append(element("span", { class: "pick" }, element("label", { for: select.id }, column.title), select));
     });
 
@@ -96,13 +102,20 @@ const tables = (() => {
     const table = element("table", { class: "large" },
       element("caption", { class: "hidden" }, `All ${what}`), element("thead", {}, element("tr", {}, ...heads)), body);
     const box = element("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Table, scrolls" }, table);
+    const cue = element("p", { class: "cue", "aria-hidden": "true" }, "more columns: scroll sideways →");
     const status = element("p", { class: "status", role: "status" });
     const back = element("button", { type: "button" }, "← Previous");
     const on = element("button", { type: "button" }, "Next →");
     back.addEventListener("click", () => turn(-1));
     on.addEventListener("click", () => turn(1));
     const pager = element("div", { class: "pager" }, back, status, on);
-    holder.append(bar, box, pager);
+    holder.append(bar, box, cue, pager);
+    const hint = () => { cue.hidden = box.scrollLeft + box.clientWidth >= box.scrollWidth - 1; };
+    box.addEventListener("scroll", hint);
+    window.addEventListener("resize", hint);
+
+    // a column whose only value has been picked says nothing more
+    const shown = (column, place) => !(column.kind === "text" && state.picks.has(place));
 
     function matches(row) {
       for (const [place, value] of state.picks) if (read[place](row) !== value) return false;
@@ -125,6 +138,7 @@ const tables = (() => {
       order.sort(compare);
       state.page = 0;
       heads.forEach((head, place) => {
+        head.hidden = !shown(columns[place], place);
         const way = state.by === place ? (state.down ? "descending" : "ascending") : "none";
         head.setAttribute("aria-sort", way);
         head.querySelector(".sorted").textContent = { none: "", ascending: " ↑", descending: " ↓" }[way];
@@ -135,8 +149,10 @@ const tables = (() => {
     function show() {
       const from = state.page * PAGE;
       const rows = order.slice(from, from + PAGE).map((row) =>
-        element("tr", {}, ...columns.map((column, place) => cell(column, read[place](row), scale, place === 0))));
+        element("tr", {}, ...columns.flatMap((column, place) =>
+          shown(column, place) ? [cell(column, read[place](row), scale, place === 0)] : [])));
       body.replaceChildren(...rows);
+      hint();
       const count = (number) => number.toLocaleString("en");
       const share = order.length < total ? `${count(order.length)} found of ${count(total)}` : count(total);
       status.textContent = rows.length
