@@ -11,6 +11,7 @@ import sys
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from distributed import LocalCluster
 from packaging.requirements import Requirement
 
 from excir_dask import explain
@@ -30,12 +31,13 @@ def lake(tmp_path):
     return tmp_path / "0.parquet"
 
 
-def test_versions_extras_a_lake_and_a_scheduler_are_found(lake, two_workers):
-    code, found = run(lake, "--scheduler", two_workers)
+def test_versions_extras_a_lake_and_a_scheduler_are_found(lake):
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster:
+        code, found = run(lake, "--scheduler", cluster.scheduler_address)
     assert code == 0, found
     assert found["pandas"]["detail"] == pd.__version__
     assert found["extra plot"]["status"] == "ok"
-    assert "2 workers, 2 threads" in found["scheduler"]["detail"]
+    assert "1 worker, 2 threads" in found["scheduler"]["detail"]
     assert "1 file, 3 rows" in found["lake"]["detail"]
 
 
@@ -78,7 +80,7 @@ def test_an_unknown_shell_is_refused(monkeypatch):
 
 
 def test_a_report_opens_in_the_browser(lake, tmp_path):
-    explain(lake, output="pred").save(tmp_path / "result")
+    explain(lake, output="pred").save(tmp_path / "result", report=False)
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path / "opened"}\n')
     browser.chmod(0o755)
