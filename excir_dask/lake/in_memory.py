@@ -53,7 +53,27 @@ def _of_array(array: np.ndarray[Any, Any]) -> Any:
 
 def _of_arrow(table: Any) -> Any:
     """A pandas DataFrame with the types that the same columns of a Parquet file would have."""
+    import pyarrow.types as pt
+
+    for place, field in enumerate(table.schema):
+        if pt.is_dictionary(field.type) and pt.is_unsigned_integer(field.type.index_type):
+            table = table.set_column(place, field.name, _signed(table.column(place)))
     return decimals_to_float64(table).to_pandas()
+
+
+def _signed(column: Any) -> Any:
+    """Categories with signed codes: polars has unsigned ones, which pyarrow 18 does not convert."""
+    import pyarrow as pa
+
+    def values(dictionary: Any) -> Any:
+        return dictionary.cast(pa.string()) if dictionary.type == pa.string_view() else dictionary
+
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), values(chunk.dictionary))
+        for chunk in column.chunks
+    ]
+    kind = pa.dictionary(pa.int32(), values(pa.array([], column.type.value_type)).type)
+    return pa.chunked_array(chunks, kind)
 
 
 def _files(dataset: Any) -> list[str] | None:

@@ -66,6 +66,13 @@ def test_a_table_scores_like_the_same_data_as_parquet(tmp_path, kind):
     pd.testing.assert_frame_equal(found.features, expected.features)
 
 
+def test_categories_with_unsigned_codes_are_taken():
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, None] * 20, pa.uint32()), pa.array(["Oslo", "Rome"]))
+    frame = as_lake(pa.table({"town": codes}))
+    assert frame["town"].tolist()[:2] == ["Oslo", "Rome"]
+    assert frame["town"].isna().sum() == 20
+
+
 def test_a_reader_that_can_be_read_once_is_enough_for_a_sweep():
     found = sweep(table().to_reader(), output="pred", fractions=[0.5], seeds=2, k=2)
     assert len(found.runs["fraction"].unique()) == 2
