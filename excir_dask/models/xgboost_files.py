@@ -11,6 +11,9 @@ import numpy as np
 from excir_dask.errors import ModelError
 from excir_dask.models.ubjson import read_ubjson
 
+_NEEDED = {"base_weights", "split_conditions", "default_left", "loss_changes", "sum_hessian", "parents"}
+"""fields of a tree with a vector per leaf, without which XGBoost crashes"""
+
 EXPECTED = 'an XGBoost model, saved with model.save_model("model.ubj") or "model.json"'
 
 
@@ -38,11 +41,25 @@ def check_xgboost_file(content: bytes, source: str) -> None:
         keys = f"the keys {', '.join(list(document)[:5])}" if isinstance(document, dict) else "a list"
         raise ModelError(f"{source} is {language} with {keys}, but not {EXPECTED}") from error
     try:
-        trees = booster.get("gbtree", booster)["model"].get("trees", [])  # dart nests its trees one level deeper
+        model = booster.get("gbtree", booster)["model"]  # dart nests its trees one level deeper
+        trees = model.get("trees", [])
+        if sorted(int(tree.get("id", number)) for number, tree in enumerate(trees)) != list(range(len(trees))):
+            raise ValueError("its trees do not have the numbers 0, 1, ...")
         for number, tree in enumerate(trees):
+            if tree.keys() != trees[0].keys():
+                raise ValueError(f"tree {number} has other fields than tree 0: {_difference(tree, trees[0])}")
             _check_tree(tree, features, number)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _check_leaves(tree, max(int(learner["learner_model_param"].get("num_target", 1)), 1), number)
+        if "tree_info" in model and len(model["tree_info"]) != len(trees):
+            raise ValueError(
+                f"it has {len(trees)} trees, and says of {len(model['tree_info'])} to which output they add"
+            )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(f"{source} is damaged: {error}; expected {EXPECTED}; copy or save it again") from error
+
+
+def _difference(tree: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    return ", ".join(repr(str(key)) for key in sorted(tree.keys() ^ other.keys())[:2])
 
 
 def _check_tree(tree: Mapping[str, Any], features: int, number: int) -> None:
@@ -52,7 +69,7 @@ def _check_tree(tree: Mapping[str, Any], features: int, number: int) -> None:
     split = np.asarray(tree["split_indices"])
     if not len(left) == len(right) == len(split) == nodes or nodes < 1:
         raise ValueError(f"tree {number} declares {nodes} nodes, but describes {len(left)}")
-    for key in ("default_left", "split_conditions", "split_type", "parents"):
+    for key in ("default_left", "split_conditions", "split_type", "parents", "loss_changes", "sum_hessian"):
         if key in tree and len(tree[key]) != nodes:
             raise ValueError(f"tree {number} has {nodes} nodes and {len(tree[key])} {key}")
     inner = left != -1
@@ -73,3 +90,20 @@ def _check_tree(tree: Mapping[str, Any], features: int, number: int) -> None:
             raise ValueError(f"tree {number} has {len(tree['categories'])} categories, but needs {ends.max()}")
         if nodes_of.min() < 0 or nodes_of.max() >= nodes:
             raise ValueError(f"tree {number} has categories for node {nodes_of.max()} of {nodes}")
+
+
+def _check_leaves(tree: Mapping[str, Any], targets: int, number: int) -> None:
+    """Check the weights of a tree with a vector per leaf: XGBoost reads as many as the tree declares."""
+    size = int(tree["tree_param"].get("size_leaf_vector", 1))
+    if size not in (0, 1, targets):
+        raise ValueError(f"tree {number} has {size} values per leaf, but there are {targets} targets")
+    nodes, width = len(tree["left_children"]), max(size, 1)
+    if "base_weights" in tree and len(tree["base_weights"]) != nodes * width:
+        raise ValueError(f"tree {number} has {nodes} nodes of {width} weights and {len(tree['base_weights'])} weights")
+    if size > 1 and not tree.keys() >= _NEEDED:
+        raise ValueError(f"tree {number} lacks {', '.join(sorted(_NEEDED - tree.keys()))}")
+    if size > 1 and "leaf_weights" in tree:
+        leaf = np.asarray(tree["left_children"]) == -1
+        places = np.asarray(tree["right_children"])[leaf]  # a leaf has the place of its vector there
+        if len(tree["leaf_weights"]) != leaf.sum() * size or places.min() < 0 or places.max() >= leaf.sum():
+            raise ValueError(f"tree {number} has {leaf.sum()} leaves whose vectors it does not have")

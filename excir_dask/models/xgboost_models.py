@@ -26,8 +26,16 @@ IDENTITY = (
 
 def from_file(content: bytes, request: LoadRequest) -> Model:
     """A model from the content of a file. If a scikit-learn wrapper saved it, it stops at its best iteration."""
+    import xgboost
+
     check_xgboost_file(content, request.source)
-    booster = _open(content, request.source)
+    try:
+        return _from_booster(_open(content, request.source), request)
+    except xgboost.core.XGBoostError as error:  # a rule that only some of its functions check
+        raise ModelError(f"{request.source} is damaged: {_first_line(error)}; copy or save it again") from error
+
+
+def _from_booster(booster: Any, request: LoadRequest) -> Model:
     wrapped = booster.attr("scikit_learn")
     if wrapped is None:
         return _model(booster, request)

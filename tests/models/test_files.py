@@ -1,9 +1,14 @@
 """Files that are not models are named with what they are, and damaged ones never crash the process."""
 
+import copy
+import json
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
+import xgboost
 
 from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
@@ -78,3 +83,41 @@ def test_a_file_that_was_cut_off_is_an_error_and_not_a_crash(files, name):
     arguments = [sys.executable, "-c", CUT, str(files / name), str(files / f"cut-{name}"), columns]
     found = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
     assert found.returncode == 0, found.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Any]:
+    """An XGBoost model whose leaves hold a vector, as a document."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    data = xgboost.DMatrix(X, np.stack([X[:, 0], X[:, 1], -X[:, 0]], 1), feature_names=["a", "b", "c"])
+    booster = xgboost.train({"multi_strategy": "multi_output_tree", "tree_method": "hist", "max_depth": 2}, data, 3)
+    return dict(json.loads(booster.save_raw("json")))
+
+
+def trees_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return document["learner"]["gradient_booster"]["model"]["trees"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda trees: trees[1].pop("leaf_weights"), "tree 1 has other fields than tree 0: 'leaf_weights'"),
+        (lambda trees: trees[0].pop("split_conditions"), "tree 0 lacks split_conditions"),
+        (lambda trees: [tree.pop("sum_hessian") for tree in trees], "tree 0 lacks sum_hessian"),
+        (lambda trees: trees[2].update(id=1), r"its trees do not have the numbers 0, 1, \.\.\."),
+        (lambda trees: trees[1]["leaf_weights"].pop(), "leaves whose vectors it does not have"),
+        (lambda trees: trees[1]["base_weights"].pop(), "weights and .* weights"),
+        (lambda trees: trees[1]["tree_param"].update(size_leaf_vector="7"), "7 values per leaf, .* 3 targets"),
+        (lambda trees: trees[1]["right_children"].__setitem__(-1, 99), "leaves whose vectors it does not have"),
+    ],
+)  # fmt: skip
+def test_a_damaged_model_with_vectors_in_its_leaves_never_reaches_xgboost(tmp_path, vectors, damage, message):
+    document = copy.deepcopy(vectors)
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    assert len(load_model(path).names or ()) == 3
+    damage(trees_of(document))
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=message):
+        load_model(path)
