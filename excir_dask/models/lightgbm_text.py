@@ -11,6 +11,10 @@ import numpy as np
 from excir_dask.common.wording import count
 from excir_dask.errors import ModelError
 
+_PER_LEAF = ("leaf_weight", "leaf_count")
+_PER_NODE = ("internal_value", "internal_weight", "internal_count", "split_gain")
+"""fields with a value per leaf and per inner node, beside those that decide the prediction"""
+
 EXPECTED = 'a LightGBM model, saved with booster.save_model("model.txt")'
 
 
@@ -98,6 +102,10 @@ def _check_tree(tree: dict[str, str], features: int, number: int) -> None:
         raise ValueError(f"tree {number} declares {leaves} leaves, but describes {len(tree['leaf_value'].split())}")
     if leaves == 1:
         return
+    for keys, expected in ((_PER_LEAF, leaves), (_PER_NODE, leaves - 1)):  # LightGBM aborts the process otherwise
+        for key in keys:
+            if key in tree and len(tree[key].split()) != expected:
+                raise ValueError(f"tree {number} has {len(tree[key].split())} values of {key}, and needs {expected}")
     left, right, split, kinds = (
         np.array(tree[key].split(), np.int64) for key in ("left_child", "right_child", "split_feature", "decision_type")
     )

@@ -28,7 +28,7 @@ def mutant(content: bytes, number: int, first: int = 0, last: int | None = None)
     random, changed = Random(number), bytearray(content)
     stop = len(content) if last is None else last
     for _ in range(random.choice([1, 1, 2, 8])):
-        place, kind = random.randrange(first, stop), random.random()
+        place, kind = random.randrange(first, min(stop, len(changed))), random.random()
         if kind < 0.7 or last is not None:  # places stay what they are
             changed[place] ^= 1 << random.randrange(8)
         elif kind < 0.85:

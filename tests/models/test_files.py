@@ -121,3 +121,15 @@ def test_a_damaged_model_with_vectors_in_its_leaves_never_reaches_xgboost(tmp_pa
     path.write_text(json.dumps(document))
     with pytest.raises(ModelError, match=message):
         load_model(path)
+
+
+@pytest.mark.parametrize("field", ["leaf_weight", "leaf_count", "internal_value", "internal_count", "split_gain"])
+def test_a_damaged_list_in_a_lightgbm_model_never_reaches_lightgbm(files, field):
+    text = (files / "m.txt").read_text()
+    start = text.index(f"\n{field}=")
+    place = text.index(" ", start)
+    assert place < text.index("\n", start + 1)
+    path = files / "list-m.txt"
+    path.write_text(f"{text[:place]}0{text[place + 1 :]}")  # one value less, as many bytes
+    with pytest.raises(ModelError, match=f"values of {field}, and needs"):
+        load_model(path)
