@@ -126,10 +126,11 @@ def test_a_damaged_model_with_vectors_in_its_leaves_never_reaches_xgboost(tmp_pa
 @pytest.mark.parametrize("field", ["leaf_weight", "leaf_count", "internal_value", "internal_count", "split_gain"])
 def test_a_damaged_list_in_a_lightgbm_model_never_reaches_lightgbm(files, field):
     text = (files / "m.txt").read_text()
-    start = text.index(f"\n{field}=")
-    place = text.index(" ", start)
-    assert place < text.index("\n", start + 1)
+    start = text.index(f"\n{field}=") + len(field) + 2
+    values = text[start : text.index("\n", start)]
+    shorter = " ".join(values.split()[:-1])
     path = files / "list-m.txt"
-    path.write_text(f"{text[:place]}0{text[place + 1 :]}")  # one value less, as many bytes
+    padded = shorter + shorter[-1] * (len(values) - len(shorter))
+    path.write_text(text[:start] + padded + text[start + len(values) :])
     with pytest.raises(ModelError, match=f"values of {field}, and needs"):
         load_model(path)
