@@ -11,6 +11,9 @@ import numpy as np
 from excir_dask.common.wording import count
 from excir_dask.errors import ModelError
 
+_CATEGORIES = ("cat_boundaries", "cat_threshold")
+_LINEAR = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
+"""fields of trees with categories, and of trees with a linear model per leaf"""
 _PER_LEAF = ("leaf_weight", "leaf_count")
 _PER_NODE = ("internal_value", "internal_weight", "internal_count", "split_gain")
 """fields with a value per leaf and per inner node, beside those that decide the prediction"""
@@ -100,6 +103,9 @@ def _check_tree(tree: dict[str, str], features: int, number: int) -> None:
     leaves = int(tree["num_leaves"])
     if leaves < 1 or len(tree["leaf_value"].split()) != leaves:
         raise ValueError(f"tree {number} declares {leaves} leaves, but describes {len(tree['leaf_value'].split())}")
+    needed = [*(_CATEGORIES if int(tree["num_cat"]) else ()), *(_LINEAR if int(tree.get("is_linear", 0)) else ())]
+    for key in needed:  # LightGBM aborts the process where one is missing
+        tree[key]
     if leaves == 1:
         return
     for keys, expected in ((_PER_LEAF, leaves), (_PER_NODE, leaves - 1)):  # LightGBM aborts the process otherwise
@@ -119,7 +125,7 @@ def _check_tree(tree: dict[str, str], features: int, number: int) -> None:
     if split.min() < 0 or split.max() >= features:
         raise ValueError(f"tree {number} splits on feature {split.max()}, but there are {features}")
     categorical = (kinds & 1) == 1
-    if categorical.any():
+    if categorical.any() or int(tree["num_cat"]):
         bounds = np.array(tree["cat_boundaries"].split(), np.int64)
         thresholds_of_categories = len(tree["cat_threshold"].split())
         if (
@@ -129,5 +135,6 @@ def _check_tree(tree: dict[str, str], features: int, number: int) -> None:
             or bounds[-1] != thresholds_of_categories
         ):
             raise ValueError(f"the categories of tree {number} are inconsistent")
-        if thresholds[categorical].min() < 0 or thresholds[categorical].max() >= len(bounds) - 1:
+        chosen = thresholds[categorical]
+        if (chosen < 0).any() or (chosen >= len(bounds) - 1).any():
             raise ValueError(f"tree {number} splits on categories that it does not have")

@@ -87,7 +87,8 @@ def _explained(lake: Path) -> str:
         return json.dumps({name: summary[name] for name in ("rows", "top", "groups")})
     lines = [line for line in done.stderr.splitlines() if line.startswith("excir: ")]
     if done.exit_code == 3 and len(lines) == 1 and "Traceback" not in done.stderr:
-        return "refused" if "x.parquet" in lines[0] or "column" in lines[0] else f"no name: {lines[0]}"
+        named = any(name in lines[0] for name in ("x.parquet", "column", str(lake)))
+        return "refused" if named else f"no name: {lines[0]}"
     return f"exit code {done.exit_code}: {done.stderr[-300:]!r}"
 
 

@@ -14,7 +14,7 @@ MORE = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", ["parquet", "models"])
-@pytest.mark.parametrize("last", [60, pytest.param(2000, marks=MORE)])
+@pytest.mark.parametrize("last", [40, pytest.param(2000, marks=MORE)])
 def test_no_mutant_ends_the_process_or_is_silently_different(tmp_path, kind, last):
     outcomes, findings = try_mutants(kind, 0, last, tmp_path, seconds=10_000)
     assert findings == []

@@ -123,6 +123,14 @@ def test_a_damaged_model_with_vectors_in_its_leaves_never_reaches_xgboost(tmp_pa
         load_model(path)
 
 
+@pytest.mark.parametrize(("field", "missing"), [("num_cat", "cat_boundaries"), ("is_linear", "leaf_const")])
+def test_a_lightgbm_model_that_lacks_what_it_declares_never_reaches_lightgbm(files, field, missing):
+    path = files / "declares-m.txt"
+    path.write_text((files / "m.txt").read_text().replace(f"{field}=0", f"{field}=1"))
+    with pytest.raises(ModelError, match=f"it has no '{missing}'"):
+        load_model(path)
+
+
 @pytest.mark.parametrize("field", ["leaf_weight", "leaf_count", "internal_value", "internal_count", "split_gain"])
 def test_a_damaged_list_in_a_lightgbm_model_never_reaches_lightgbm(files, field):
     text = (files / "m.txt").read_text()
