@@ -120,7 +120,7 @@ class Store:
             raise LakeError(f"results cannot be written to {self.name}: there is no bucket '{bucket}'; create it first")
 
     def _is_empty_bucket(self, bucket: str) -> bool:
-        """Whether fsspec knows a bucket that pyarrow does not find: older versions of s3fs have no info of empty ones."""
+        """Whether fsspec knows a bucket that pyarrow does not find: older s3fs has no info of empty ones."""
         inner = getattr(getattr(self.filesystem, "handler", None), "fs", None)
         return inner is not None and bool(inner.exists(bucket))
 
