@@ -7,6 +7,7 @@
 from excir_dask.agreement.compare import compare
 from excir_dask.explain import explain
 from excir_dask.models.per_process import PerProcess
+from excir_dask.pipeline.merge import merge
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.sweep import Sweep
 from excir_dask.sweep.run import sweep
@@ -14,4 +15,15 @@ from excir_dask.training.result import Training
 from excir_dask.training.train import train
 from excir_dask.version import __version__
 
-__all__ = ["Explanation", "PerProcess", "Sweep", "Training", "__version__", "compare", "explain", "sweep", "train"]
+__all__ = [
+    "Explanation",
+    "PerProcess",
+    "Sweep",
+    "Training",
+    "__version__",
+    "compare",
+    "explain",
+    "merge",
+    "sweep",
+    "train",
+]

@@ -57,6 +57,7 @@ def explain(
     k: int = 8,
     centering: str = "midhinge",
     rank_by: str = "strength",
+    reference: str | os.PathLike[str] | Explanation | None = None,
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
     cluster: str | os.PathLike[str] | None = None,
@@ -118,9 +119,12 @@ def explain(
         Target of "auto": with probability ``confidence``, the Jaccard index of the top ``k`` and that of all rows is at
         least ``target_jaccard``.
     centering : {"midhinge", "median", "mean", "trimmed"}
-        Centre of features and outputs. ``trimmed`` reads the lake once more.
+        Centre of features and outputs.
     rank_by : {"strength", "cir"}
         Rank by ``abs(2 cir - 1)``, or by ``cir`` as the paper does (features that move against the output come last).
+    reference : path or Explanation, optional
+        An earlier explanation of the same features and outputs, such as yesterday's. Its provisional centres are used
+        and no pilot is read: ``merge`` can then add the two up. Scores do not depend on it beyond ``center_bound``.
     budget : int or str
         Decoded bytes that one slice may hold, for instance ``"64MB"``. Each thread holds one slice.
     scheduler : str or Client, optional

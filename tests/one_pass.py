@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from excir_dask.graph.look import OUTPUT_CELLS
+from excir_dask.graph.closer import OUTPUT_CELLS
 from excir_dask.kernels.atoms import find_atoms
 from excir_dask.kernels.brackets import CELLS, make_reference
 from excir_dask.kernels.centers import CENTERINGS

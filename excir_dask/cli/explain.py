@@ -68,7 +68,7 @@ def _printed(explanation: Explanation, form: str, top: int, out: str | None) -> 
     from excir_dask.render.text.markdown import markdown
 
     if form == "json":
-        return json.dumps(_summary(explanation, top, out), allow_nan=False)
+        return json.dumps(summary(explanation, top, out), allow_nan=False)
     if form == "csv":
         return explanation.to_csv() or ""
     return markdown(explanation, k=top) if form == "md" else text(explanation, k=top)
@@ -83,7 +83,8 @@ def _check_typed(fraction: float | str) -> None:
             raise UsageError(f"{flag} applies to --fraction auto, and the fraction is {fraction}; leave one out")
 
 
-def _summary(explanation: Explanation, top: int, out: str | None) -> dict[str, Any]:
+def summary(explanation: Explanation, top: int, out: str | None) -> dict[str, Any]:
+    """What ``--json`` prints."""
     from excir_dask.render.text.explanation import with_intervals
 
     facts = explanation.facts

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.checkpoint import Checkpoint
+from excir_dask.graph.lake_state import LakeState
 from excir_dask.graph.look import Request, look
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
@@ -43,18 +44,13 @@ class MeasuredColumns:
 class Measurement:
     """Everything that scores follow from."""
 
-    rows: RowCounts
-    row_groups: int
-    """row groups with rows that count; 0 for a DataFrame"""
+    lake: LakeState
+    """the state to keep: it merges with those of other rows, seen from the same reference"""
     features: MeasuredColumns
     """columns of numbers, then the 0/1 features of categories"""
     outputs: MeasuredColumns
     sums: Sums
     """at these centres"""
-    categories: tuple[Categories, ...]
-    """of each column of categories, those that are features"""
-    too_many: tuple[str, ...]
-    """columns with too many categories"""
     sample: RowSample | None
     """rows of the columns of numbers; None where none were requested"""
     bytes_read: int
@@ -63,6 +59,25 @@ class Measurement:
     """states taken from the checkpoint; None without one"""
     sources: Sources
     """rows and model outputs that the runner still has, for a larger sample"""
+
+    @property
+    def rows(self) -> RowCounts:
+        return self.lake.span.counts
+
+    @property
+    def row_groups(self) -> int:
+        """Row groups with rows that count; 0 for a DataFrame."""
+        return self.lake.span.units
+
+    @property
+    def categories(self) -> tuple[Categories, ...]:
+        """Of each column of categories, those that are features."""
+        return self.lake.categories
+
+    @property
+    def too_many(self) -> tuple[str, ...]:
+        """Columns with too many categories."""
+        return self.lake.too_many
 
 
 def measure(
@@ -76,6 +91,7 @@ def measure(
     checkpoint: Checkpoint | None = None,
     earlier: Measurement | None = None,
     cache_fraction: float | None = None,
+    reference: LakeState | None = None,
 ) -> Measurement:
     """Measure the rows of a plan.
 
@@ -97,6 +113,8 @@ def measure(
     cache_fraction : float, optional
         Share of the rows that is read once and cached, at least that of the sample; None reads them again whenever they
         are needed.
+    reference : LakeState, optional
+        Of an earlier run: its rows and these are seen from the same provisional centres, so that both can be merged.
     """
     sources = Sources(
         plan,
@@ -113,15 +131,12 @@ def measure(
         known = {column: len(values) for column, values in known_categories(model).items()}
         check_categories(model, scans.categories(known))
     whole_spans = model is not None or frames is not None or cache_fraction is not None
-    found = look(scans, request, choose_pilot(plan, whole_spans))
+    found = look(scans, request, choose_pilot(plan, whole_spans), reference)
     return Measurement(
-        found.rows,
-        found.row_groups,
-        MeasuredColumns(found.names, found.features),
-        MeasuredColumns(found.output_names, found.outputs),
-        found.sums,
-        found.categories,
-        found.too_many,
+        found.lake,
+        MeasuredColumns(found.names, found.settled.features),
+        MeasuredColumns(found.lake.span.output_names, found.settled.outputs),
+        found.settled.sums,
         found.sample,
         scans.cost.bytes_read,
         None if checkpoint is None else scans.cost.resumed,

@@ -119,7 +119,7 @@ def pass_slice(
             units = int(np.count_nonzero(np.diff(block.edges)))
             span = PassSpan(block.counts, names, observe_outputs(side), units, others)
         states.append(SliceState(found, span))
-    merged = merge_states(states, partial(_merge_columns, limit=request.sample_rows), _merge_spans)
+    merged = merge_states(states, partial(_merge_columns, limit=request.sample_rows), merge_spans)
     return _with_units(merged, piece)
 
 
@@ -156,7 +156,8 @@ def _concatenate_columns(parts: Sequence[PassColumns]) -> PassColumns:
     return PassColumns(concatenate_state([part.state for part in parts]), concatenate_samples(found) if found else None)
 
 
-def _merge_spans(parts: Sequence[PassSpan]) -> PassSpan:
+def merge_spans(parts: Sequence[PassSpan]) -> PassSpan:
+    """The rows of all parts."""
     named = [part for part in parts if part.output_names]
     for part in named:
         same_names(named[0].output_names, part.output_names)
@@ -210,7 +211,7 @@ def passes(request: PassRequest) -> Reduction[PassColumns, PassSpan]:
         _check,
         partial(_merge_columns, limit=request.sample_rows),
         _concatenate_columns,
-        _merge_spans,
+        merge_spans,
     )
 
 
@@ -219,4 +220,9 @@ def _blocks(
 ) -> Iterator[Block]:
     """Blocks of a slice once it is known how many outputs there are: a callable that saw no row of it did not say."""
     for block in read_slice(piece, layout, rows, wanted, scored):
+        if len(block.outputs) != outputs and block.counts.used:
+            raise DataError(
+                f"there are {len(block.outputs)} outputs, and the reference has {outputs}; explain the same outputs, "
+                "or leave the reference out"
+            )
         yield block if len(block.outputs) == outputs else replace(block, outputs=np.empty((outputs, 0)))

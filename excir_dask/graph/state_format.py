@@ -18,6 +18,7 @@ import numpy as np
 
 from excir_dask.errors import DataError, InternalError
 from excir_dask.graph.category_scan import SpanCategories
+from excir_dask.graph.lake_state import LakeState
 from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, References
 from excir_dask.graph.pilot_scan import PilotColumns, PilotSpan
 from excir_dask.graph.states import SliceState
@@ -36,7 +37,7 @@ KINDS: dict[str, Any] = {
     for kind in (
         SliceState, PilotColumns, PilotSpan, Atoms, ColumnSummary, SpanCategories, CategoryCounts, Categories,
         References, Reference, PassRequest, PassColumns, PassSpan, State, ColumnState, PairState, RowSample, RowCounts,
-        ModelOutputs,
+        ModelOutputs, LakeState,
     )
 }  # fmt: skip
 """name -> type; each has a VERSION, to be raised whenever its fields or their meaning change"""

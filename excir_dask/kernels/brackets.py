@@ -5,6 +5,7 @@ None of it needs to be right: :mod:`excir_dask.kernels.settle` finds out whether
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,6 +38,9 @@ CERTAINTY = 4.5
 
 CELLS = 512
 """cells of a bracket, about equally full"""
+
+_MOST_REACH = 0.1
+"""rank that brackets of a small table reach at most"""
 
 _ATOMS = 4
 """heavy values that get a cell of their own among those around a centre"""
@@ -81,11 +85,19 @@ def _column(
     if summary.n == 0:
         summary = ColumnSummary(1, 0, 1.0, True, 0.0, 0.0, 0.0, True, np.zeros(1), np.ones(1))
     levels = sorted({0.25, 0.75, *CENTERINGS[centering].levels})
-    brackets = [_bracket(summary, level, complete, effect) for level in levels]
+    inner = [_bracket(summary, level, _reach(summary, level, complete, effect)) for level in levels]
+    outer = inner  # of a pilot: what covers its error covers other days too
+    if complete:
+        outer = [_bracket(summary, level, _reach_of_others(summary, level, effect)) for level in levels]
+    brackets = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(inner, outer, strict=True)]
     around = dict(zip(levels, brackets, strict=True))
-    center, reach = _center(summary, centering, around, complete)
+    center, reach = _center(summary, centering, around, effect)
     origin, scale = _buckets(summary)
-    edges = np.unique(np.concatenate([_cells(summary, atoms, *bracket, cells) for bracket in brackets]))
+    parts = [_cells(summary, atoms, *bracket, cells) for bracket in inner]
+    parts += [
+        _cells(summary, atoms, *each, cells // 2) for each, fine in zip(brackets, inner, strict=True) if each != fine
+    ]
+    edges = np.unique(np.concatenate(parts))
     flip_edges = _flip_edges(summary, atoms, center, *reach)
     slots = slots_of([*brackets, reach], origin, scale)
     return ColumnFrame(center, origin, scale, slots, _coarse(summary, origin, scale), edges, flip_edges)
@@ -123,11 +135,24 @@ def narrowed(
     return stacked(columns)
 
 
-def _bracket(summary: ColumnSummary, level: float, complete: bool, effect: float) -> tuple[float, float]:
-    """Values between which a quantile will lie, all but surely."""
-    error = (effect * level * (1.0 - level) / summary.n) ** 0.5
+def _reach(summary: ColumnSummary, level: float, complete: bool, effect: float) -> float:
+    """Rank on either side within which a quantile of all rows will lie, all but surely."""
+    error = _rank_error(summary, level, effect)
     # of all rows the error of a rank is no matter, but how far a centre jumps within it is asked later on
-    reach = max(KNOWN_REACH, 2.2 * error, 2.0 / summary.n) if complete else max(REACH, CERTAINTY * error)
+    return max(KNOWN_REACH, 2.2 * error, 2.0 / summary.n) if complete else max(REACH, CERTAINTY * error)
+
+
+def _reach_of_others(summary: ColumnSummary, level: float, effect: float) -> float:
+    """The same for as many rows of another day, which may be seen from this reference."""
+    return min(CERTAINTY * math.sqrt(2.0) * _rank_error(summary, level, effect), _MOST_REACH)
+
+
+def _rank_error(summary: ColumnSummary, level: float, effect: float) -> float:
+    return math.sqrt(effect * level * (1.0 - level) / summary.n)
+
+
+def _bracket(summary: ColumnSummary, level: float, reach: float) -> tuple[float, float]:
+    """Values at ranks on either side of a quantile."""
     low, high = map(float, quantiles(summary, [max(level - reach, 0.0), min(level + reach, 1.0)]))
     if summary.exact:
         return low, high
@@ -141,7 +166,7 @@ def _bracket(summary: ColumnSummary, level: float, complete: bool, effect: float
 
 
 def _center(
-    summary: ColumnSummary, centering: str, around: dict[float, tuple[float, float]], complete: bool
+    summary: ColumnSummary, centering: str, around: dict[float, tuple[float, float]], effect: float
 ) -> tuple[float, tuple[float, float]]:
     """The provisional centre, and the values between which the final one will lie, all but surely."""
     if summary.low == summary.high:
@@ -152,7 +177,7 @@ def _center(
         low, high = (float(np.mean([around[level][side] for level in levels])) for side in (0, 1))
     else:
         share = _shares(summary, center, center)[0]
-        reach = KNOWN_REACH if complete else 2 * REACH
+        reach = max(KNOWN_REACH, _reach_of_others(summary, 0.5, effect))
         low, high = map(float, rough_quantiles(summary, np.array([share - reach, share + reach])))
     return center, (min(low, center), max(high, center))
 

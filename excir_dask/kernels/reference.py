@@ -70,7 +70,7 @@ class Reference:
     def columns(self) -> int:
         return self.center.size
 
-    def subset(self, where: slice | NDArray[np.bool_]) -> Reference:
+    def subset(self, where: slice | NDArray[np.bool_] | NDArray[np.int64]) -> Reference:
         """Some of the columns."""
         return Reference(self.id, **{name: getattr(self, name)[where] for name in _ARRAYS})
 
@@ -81,9 +81,24 @@ _ARRAYS = [field.name for field in fields(Reference) if field.name != "id"]
 def concatenate_references(parts: Sequence[Reference]) -> Reference:
     """References of neighbouring column blocks as one."""
     width = max(part.edges.shape[1] for part in parts)
-    padded = [np.pad(part.edges, ((0, 0), (0, width - part.edges.shape[1])), constant_values=np.inf) for part in parts]
+    padded = [_wider(part.edges, width) for part in parts]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS if name != "edges"}
     return _identified({**joined, "edges": np.concatenate(padded)})
+
+
+def replaced_references(reference: Reference, where: NDArray[np.bool_], others: Reference) -> Reference:
+    """A reference with some of its columns taken from another one, in order."""
+    width = max(reference.edges.shape[1], others.edges.shape[1])
+    arrays = {name: getattr(reference, name).copy() for name in _ARRAYS if name != "edges"}
+    for name, array in arrays.items():
+        array[where] = getattr(others, name)
+    edges = _wider(reference.edges, width).copy()
+    edges[where] = _wider(others.edges, width)
+    return _identified({**arrays, "edges": edges})
+
+
+def _wider(edges: Floats, width: int) -> Floats:
+    return np.pad(edges, ((0, 0), (0, width - edges.shape[1])), constant_values=np.inf)
 
 
 def _identified(arrays: dict[str, NDArray[Any]]) -> Reference:

@@ -127,6 +127,24 @@ def concatenate_state(parts: Sequence[State]) -> State:
     )
 
 
+def replaced_state(state: State, where: NDArray[np.bool_], others: State, columns: str, pairs: str) -> State:
+    """A state with some of its columns taken from another one; ``columns`` and ``pairs`` are the new references."""
+    found = {}
+    for name in _arrays(ColumnState):
+        array, other = getattr(state.columns, name), getattr(others.columns, name)
+        if array.ndim > 1:  # cells: those of another reference may be more
+            empty = {"cell_low": np.inf, "cell_high": -np.inf}.get(name, 0.0)
+            width = max(array.shape[1], other.shape[1])
+            array, other = (np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=empty) for a in (array, other))
+        found[name] = array.copy()
+        found[name][where] = other
+    both = {}
+    for name in _arrays(PairState):
+        both[name] = getattr(state.pairs, name).copy()
+        both[name][:, where] = getattr(others.pairs, name)
+    return State(ColumnState(columns, **found), PairState(pairs, **both))
+
+
 def one_unit(state: State) -> State:
     """The same with all rows as one unit: a row group that was read in batches."""
     n, d = state.pairs.sums[..., 0], state.pairs.sums[..., 1]

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.wording import count, listed
@@ -26,8 +27,10 @@ from excir_dask.models.output_columns import OutputColumns, output_columns
 from excir_dask.pipeline.groups import WantedGroups, resolve_groups
 from excir_dask.pipeline.option_kinds import parse_bytes
 from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
+    from excir_dask.graph.lake_state import LakeState
     from excir_dask.models.scoring import Model
 
 log = logging.getLogger(__name__)
@@ -62,6 +65,8 @@ class Inputs:
     """pieces of a DataFrame, one a span; None for files"""
     snapshot: Snapshot | None
     """of the files; None for a DataFrame"""
+    reference: LakeState | None
+    """state of an earlier run, whose provisional centres this one takes"""
 
     @property
     def rows(self) -> int:
@@ -72,6 +77,7 @@ class Inputs:
 def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     """Take stock of a lake and plan how it is read."""
     outputs = resolve_outputs(options)
+    reference = _reference(options)
     sample = Sample(1.0 if options.adaptive else float(options.fraction), options.seed, options.sampling or "rows")
     budget = parse_bytes(options.budget)
     if is_pandas(lake) or is_dask(lake):
@@ -83,7 +89,7 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
         if not frames:
             raise LakeError("the frame has no rows")
         groups = resolve_groups(options, selection)
-        return Inputs(lake, outputs, groups, sample, plan, _layout(None, selection, sample), frames, None)
+        return Inputs(lake, outputs, groups, sample, plan, _layout(None, selection, sample), frames, None, reference)
     if not isinstance(lake, str | os.PathLike | Sequence):
         is_model = callable(lake) or hasattr(lake, "predict")
         hint = "; a model goes to model=, as in explain(data, model=model)" if is_model else ""
@@ -100,7 +106,7 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     groups = resolve_groups(options, selection)
     layout = _layout(snapshot.location.filesystem, selection, sample)
     plan = make_plan(snapshot, selection, budget, sample)
-    return Inputs(lake, outputs, groups, sample, plan, layout, None, snapshot)
+    return Inputs(lake, outputs, groups, sample, plan, layout, None, snapshot, reference)
 
 
 def resolve_outputs(options: ExplainOptions) -> Outputs:
@@ -117,6 +123,18 @@ def resolve_outputs(options: ExplainOptions) -> Outputs:
         allow_pickle=options.allow_pickle,
     )
     return Outputs(OutputColumns((), ()), model)
+
+
+def _reference(options: ExplainOptions) -> LakeState | None:
+    given = options.reference
+    if given is None:
+        return None
+    if isinstance(given, str | os.PathLike) and not Path(given).is_dir():
+        raise UsageError(
+            f"reference is {os.fspath(given)}, which is no folder; give one that explain has saved (--out)"
+        )
+    found = given if isinstance(given, Explanation) else Explanation.load(given)
+    return found.state
 
 
 def _under_lake_names(outputs: Outputs, columns: Mapping[str, Column]) -> Outputs:

@@ -41,6 +41,16 @@ class Scheduler(Kind):
 
 
 @dataclass(frozen=True)
+class Result(Kind):
+    """A folder, or an explanation; loading it tells whether it is one."""
+
+    expected = "give the folder of a saved explanation"
+
+    def accepts(self, value: Any) -> bool:
+        return value != "" and not isinstance(value, bool | int | float | Mapping | list | tuple)
+
+
+@dataclass(frozen=True)
 class Text(Kind):
     expected = "give a text that is not empty"
 

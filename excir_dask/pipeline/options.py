@@ -29,6 +29,7 @@ from excir_dask.pipeline.option_kinds import (
     Model,
     Names,
     Path,
+    Result,
     Scheduler,
     Secrets,
     Share,
@@ -37,6 +38,8 @@ from excir_dask.pipeline.option_kinds import (
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from excir_dask.results.explanation import Explanation
 
 AUTO = "auto"
 """fraction of a sample that grows until it is large enough"""
@@ -135,6 +138,10 @@ class ExplainOptions:
     k: int = _option(8, Integer(1), "Size of the top.", Counts.ADAPTIVE)
     centering: str = _option("midhinge", Choice(CENTERINGS), "Centre of features and outputs.")
     rank_by: str = _option("strength", Choice(RANKINGS), "Value to rank by.")
+    reference: str | os.PathLike[str] | Explanation | None = _option(
+        None, Result(), "Saved result whose provisional centres to use, so that both can be merged: there is no pilot.",
+        Counts.RESOLVED, metavar="RUN",
+    )  # fmt: skip
     budget: int | str = _option(DEFAULT_BUDGET, Bytes(), "Decoded bytes that one slice may hold.", Counts.RESOLVED)
     scheduler: str | Client | None = _option(
         None, Scheduler(), "Address of a dask scheduler. [default: this machine]", Counts.NEVER, metavar="ADDRESS"

@@ -70,6 +70,7 @@ def run(
         checkpoint=checkpoint,
         earlier=earlier,
         cache_fraction=cache_fraction,
+        reference=inputs.reference,
     )
     if inputs.snapshot is not None:
         check_unchanged(inputs.snapshot)
@@ -94,6 +95,7 @@ def run(
             group_correlated=inputs.groups.correlated, group_rows=group_rows,
         ),
         provenance=provenance(inputs, measured, began),
+        source=measured.lake,
     )  # fmt: skip
     return RunResult(explanation, measured)
 

@@ -87,6 +87,7 @@ def identity(inputs: Inputs, options: ExplainOptions) -> dict[str, Any]:
         ],
         "groups": asdict(inputs.groups),
         "budget": inputs.plan.budget,
+        "reference": None if inputs.reference is None else inputs.reference.reference,
         "options": as_counted(options, Counts.AS_GIVEN),
     }  # fmt: skip
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.graph.state_files import read_state, write_state
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
@@ -20,6 +22,7 @@ from excir_dask.results.storage import (
     FILES,
     MANIFEST,
     REPORT,
+    STATE,
     check_digests,
     check_format,
     check_target,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from excir_dask.graph.lake_state import LakeState
     from excir_dask.kernels.uncertainty import Stability
 
 FORMAT = "excir-explanation"
@@ -73,6 +77,15 @@ class Explanation(views.Displayed):
     outputs: pd.DataFrame
     facts: Facts
     provenance: Provenance
+    source: LakeState | Path | None = field(default=None, compare=False)
+    """what :attr:`state` comes from: a state, or the file of one"""
+
+    @property
+    def state(self) -> LakeState:
+        """What the lake was reduced to: :func:`~excir_dask.merge` adds such states up without reading a row."""
+        if self.source is None:
+            raise UsageError("this explanation has no state; compute it again with this version")
+        return read_state(self.source) if isinstance(self.source, Path) else self.source
 
     def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
         """The ``k`` best ranked features of an output (the first one by default), with the columns that fit a terminal.
@@ -210,8 +223,9 @@ class Explanation(views.Displayed):
         """Write the explanation to a folder, which appears whole or not at all.
 
         ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups for a later run,
-        ``explanation.json`` everything that repeats with the run, byte for byte, ``manifest.json`` provenance and
-        digests, and ``report.html`` the report: by default where bokeh is installed.
+        ``explanation.json`` everything that repeats with the run, byte for byte, ``state.bin`` what the lake was
+        reduced to, ``manifest.json`` provenance and digests, and ``report.html`` the report: by default where bokeh is
+        installed.
         """
         target = check_target(folder, overwrite, "explanation")
         with new_folder(target, FILES["explanation"]) as made:
@@ -238,6 +252,7 @@ class Explanation(views.Displayed):
             outputs=_outputs(required(content, "outputs", str(source / MAIN)), source / MAIN),
             facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
             provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
+            source=source / STATE if (source / STATE).is_file() else None,
         )
 
     def to_json(self) -> str:
@@ -271,6 +286,10 @@ def write_files(explanation: Explanation, folder: Path) -> None:
     (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
     if len(groups) or explanation.facts.settings.group_correlated is not None:
         write_groups(_named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
+    if isinstance(explanation.source, Path):
+        shutil.copyfile(explanation.source, folder / STATE)
+    elif explanation.source is not None:
+        write_state(explanation.source, folder / STATE)
 
 
 def write_manifest(provenance: Provenance, folder: Path) -> None:

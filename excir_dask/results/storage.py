@@ -19,12 +19,14 @@ MANIFEST = "manifest.json"
 """file with provenance and the digests of the others; the last one written"""
 REPORT = "report.html"
 """file that is made from the others"""
+STATE = "state.bin"
+"""file with what the lake was reduced to"""
 GENERATOR = '<meta name="generator" content="excir-dask'
 """marks a file as a report, which a newer one may replace"""
 
 FILES = {
     "explanation": (
-        "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", MANIFEST, REPORT,
+        "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", STATE, MANIFEST, REPORT,
     ),
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip

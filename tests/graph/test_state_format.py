@@ -255,6 +255,7 @@ VERSIONS = {
     "RowSample": (1, "04674397"),
     "RowCounts": (1, "3404c4d0"),
     "ModelOutputs": (1, "cdc6403e"),
+    "LakeState": (1, "760c9f2c"),
 }
 """kind -> version, digest of its fields and their types"""
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_pass import awkward_columns, awkward_outputs, exact_cir, passed, refer, watch
 
-from excir_dask.graph.look import WIDE
+from excir_dask.graph.closer import WIDE
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.recenter import concatenate_sums, recentre, replaced_sums
 from excir_dask.kernels.reference import FLIP_EDGES

@@ -1,0 +1,166 @@
+"""Another look at the columns that a pass left open.
+
+A pilot's brackets can miss a quantile (files that drift, a sorted lake), and a cell can be too wide. Such columns, and
+only those, are read again: seen from a reference of all their rows where a bracket was missed, else from one that cuts
+the cell in which the quantile lies.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.graph.lake_state import LakeState, Settled, settle_state, with_columns
+from excir_dask.graph.pass_scan import PassRequest, References
+from excir_dask.graph.pilot_scan import reference_of
+from excir_dask.graph.scans import Scans
+from excir_dask.kernels.brackets import CELLS
+from excir_dask.kernels.recenter import Sums, recentre, replaced_sums
+from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.settle import ColumnStats, replaced, settle, sharpened
+from excir_dask.kernels.state import ColumnState, State
+
+log = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+ROUNDS = 4
+"""further looks at the same columns at most"""
+
+OUTPUT_CELLS = 8 * CELLS
+"""cells of a bracket of an output: there are few outputs, and all scores rest on their centres"""
+
+WIDE = 5e-4
+"""certified error of a score above which its column is looked at again"""
+
+
+_PROGRESS = 0.5
+"""a further look must have halved the error for there to be another one"""
+
+
+class Closer:
+    """Further looks by the same scans.
+
+    Parameters
+    ----------
+    scans : Scans
+    request : PassRequest
+        What each look keeps.
+    """
+
+    def __init__(self, scans: Scans, request: PassRequest):
+        self.scans = scans
+        self.request = replace(request, sample_rows=0)
+
+    def settle(self, lake: LakeState) -> tuple[Settled, LakeState]:
+        """Centres and sums that are certain enough, and a state in which no quantile lies outside its bracket.
+
+        The state suits other rows too. Where centres are not certain enough, they are looked at through brackets so
+        narrow that they would miss the quantiles of other rows: those looks are not kept.
+        """
+        lake = self._columns_found(self._outputs_found(lake))
+        return self._sharp(lake), lake
+
+    def _outputs_found(self, lake: LakeState) -> LakeState:
+        stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
+        if not _missed(stats, lake.references.outputs).any():
+            return lake
+        log.info("the outputs are looked at once more, from all their rows")
+        span = self.scans.all_summaries(lake.centering, np.zeros(len(lake.features), dtype=bool))[1]
+        return self._seen_from(lake, reference_of(span.outputs, lake.centering, True, OUTPUT_CELLS))
+
+    def _columns_found(self, lake: LakeState) -> LakeState:
+        reference = lake.references.features
+        left = _missed(settle(lake.state.columns, reference, lake.centering), reference)
+        if not left.any():
+            return lake
+        log.info("%d columns are looked at once more, from all their rows", int(left.sum()))
+        references = replace(lake.references, features=self.scans.all_summaries(lake.centering, left)[0])
+        return with_columns(lake, left, references, self._look(references, left))
+
+    def _sharp(self, lake: LakeState) -> Settled:
+        """Centres that are certain enough, as far as further looks can make them so."""
+        before = np.inf
+        for _ in range(ROUNDS):
+            stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
+            wide = stats.varies & (stats.error * lake.span.outputs.weight > WIDE * lake.span.outputs.absolute)
+            error = float(stats.error[wide].sum())
+            if not wide.any() or error >= _PROGRESS * before:
+                break
+            log.info("the outputs are looked at once more, more closely")
+            before = error
+            outputs = sharpened(lake.span.outputs, lake.references.outputs, stats, lake.centering)
+            lake = self._seen_from(lake, outputs)
+        return self._sharp_columns(lake, settle_state(lake))
+
+    def _sharp_columns(self, lake: LakeState, found: Settled) -> Settled:
+        count, outputs = len(lake.features), found.outputs
+        left = np.ones(count, dtype=bool)
+        reference, state = lake.references.features, lake.state
+        stats, sums = _stats_of(found.features, slice(count)), _first_sums(found.sums, count)
+        before = np.full(count, np.inf)
+        for _ in range(ROUNDS):
+            error = _certified(stats, sums, outputs)
+            better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
+            opened = stats.varies & (error > WIDE) & better
+            if not opened.any():
+                break
+            before[left] = error
+            left[left] = opened
+            log.info("%d columns are looked at once more, more closely", int(left.sum()))
+            reference = sharpened(
+                _subset(state.columns, opened), reference.subset(opened), _stats_of(stats, opened), lake.centering
+            )
+            state = self._look(replace(lake.references, features=reference), left)
+            stats = settle(state.columns, reference, lake.centering)
+            centers = (stats.center, outputs.center)
+            sums = recentre(state, lake.span.outputs, (reference, lake.references.outputs), centers)
+            everywhere = np.append(left, np.zeros(found.features.n.size - count, dtype=bool))
+            features = replaced(found.features, everywhere, stats)
+            found = Settled(features, outputs, replaced_sums(found.sums, everywhere, sums))
+        return found
+
+    def _seen_from(self, lake: LakeState, outputs: Reference) -> LakeState:
+        """All rows again, with another reference of the outputs."""
+        references = replace(lake.references, outputs=outputs)
+        columns, span = self.scans.all_rows(references, lake.categories, self.request)
+        assert span is not None, "a pass over all columns tells of the rows"
+        span = replace(span, output_names=lake.span.output_names)
+        return replace(lake, references=references, state=columns.state, span=span)
+
+    def _look(self, references: References, left: Mask) -> State:
+        """Some of the columns again; the references are of those."""
+        return self.scans.all_rows(references, (), self.request, left)[0].state
+
+
+def _missed(stats: ColumnStats, reference: Reference) -> Mask:
+    """Columns with a quantile outside its bracket, or a centre beyond the cells around the provisional one."""
+    edges = reference.flip_edges
+    last = np.where(np.isfinite(edges), edges, -np.inf).max(axis=1, initial=-np.inf)
+    first = edges.min(axis=1, initial=np.inf)
+    beyond = (stats.center != reference.center) & ((stats.center < first) | (stats.center >= last))
+    return np.asarray(stats.varies & (stats.missed | beyond))
+
+
+def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
+    """The largest error of a column's scores, as far as that is the column's to mend."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = (stats.error[None, :] * sums.abs_y + sums.uncertain) / sums.denominator
+    return np.asarray(np.where((sums.denominator > 0) & outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
+
+
+def _first_sums(sums: Sums, count: int) -> Sums:
+    return Sums(**{field.name: getattr(sums, field.name)[..., :count] for field in fields(sums)})
+
+
+def _subset(state: ColumnState, where: Mask) -> ColumnState:
+    names = [field.name for field in fields(state) if field.name != "reference"]
+    return replace(state, **{name: getattr(state, name)[where] for name in names})
+
+
+def _stats_of(stats: ColumnStats, where: Mask | slice) -> ColumnStats:
+    return ColumnStats(**{field.name: getattr(stats, field.name)[where] for field in fields(stats)})

@@ -1,0 +1,110 @@
+"""What a lake was reduced to: counts and sums seen from a reference, from which scores follow without reading a row.
+
+States of one reference merge by addition: a week is the sum of its days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from excir_dask.errors import UsageError
+from excir_dask.graph.pass_scan import PassSpan, References, merge_spans
+from excir_dask.kernels.categories import Categories
+from excir_dask.kernels.recenter import Sums, concatenate_sums, recentre
+from excir_dask.kernels.reference import replaced_references
+from excir_dask.kernels.settle import ColumnStats, concatenate_stats, settle
+from excir_dask.kernels.state import State, merge_state, replaced_state
+
+
+@dataclass(frozen=True)
+class LakeState:
+    """State of all columns and outputs over the rows of a lake."""
+
+    VERSION: ClassVar[int] = 1
+
+    centering: str
+    features: tuple[str, ...]
+    """columns of numbers"""
+    categories: tuple[Categories, ...]
+    """of each column of categories, those that are features"""
+    too_many: tuple[str, ...]
+    """columns with too many categories"""
+    references: References
+    state: State
+    """of the columns of numbers"""
+    span: PassSpan
+    """of the rows, the outputs and the 0/1 features of categories"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of numbers, then the 0/1 features of categories."""
+        return (*self.features, *(name for column in self.categories for name in column.features))
+
+    @property
+    def reference(self) -> str:
+        """What states must share to be merged."""
+        return "-".join((self.references.features.id, self.references.outputs.id, self.references.indicators.id))
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Everything that scores follow from, at the final centres."""
+
+    features: ColumnStats
+    outputs: ColumnStats
+    sums: Sums
+
+
+def settle_state(lake: LakeState) -> Settled:
+    """Centres and sums as far as a state knows them; the bounds say how far that is."""
+    references, span = lake.references, lake.span
+    outputs = settle(span.outputs, references.outputs, lake.centering)
+    stats, sums = [], []
+    for state, reference in ((lake.state, references.features), (span.indicators, references.indicators)):
+        stats.append(settle(state.columns, reference, lake.centering))
+        centers = stats[-1].center, outputs.center
+        sums.append(recentre(state, span.outputs, (reference, references.outputs), centers))
+    return Settled(concatenate_stats(stats), outputs, concatenate_sums(sums))
+
+
+def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:
+    """The rows of all parts; messages call them ``names``."""
+    first = parts[0]
+    for part, name in zip(parts, names, strict=True):
+        for what, one, other in (
+            ("centring", first.centering, part.centering),
+            ("features", first.names, part.names),
+            ("outputs", first.span.output_names, part.span.output_names),
+        ):
+            if one != other:
+                raise UsageError(f"{names[0]} and {name} have different {what}: {_difference(one, other)}")
+        if part.reference != first.reference:
+            raise UsageError(
+                f"{names[0]} and {name} are seen from different references; compute {name} again with "
+                f"--reference {names[0]}, then merge them"
+            )
+    return replace(
+        first,
+        state=merge_state([part.state for part in parts]),
+        span=merge_spans([part.span for part in parts]),
+    )
+
+
+def with_columns(lake: LakeState, where: NDArray[np.bool_], references: References, state: State) -> LakeState:
+    """The same with some of the columns of numbers seen from another reference."""
+    features = replaced_references(lake.references.features, where, references.features)
+    found = replaced_state(lake.state, where, state, features.id, f"{features.id}-{references.outputs.id}")
+    return replace(lake, references=replace(lake.references, features=features), state=found)
+
+
+def _difference(one: str | tuple[str, ...], other: str | tuple[str, ...]) -> str:
+    if isinstance(one, str) or isinstance(other, str):
+        return f"{one} and {other}"
+    only = [f"'{name}' in the first only" for name in one if name not in other]
+    only += [f"'{name}' in the second only" for name in other if name not in one]
+    return "; ".join(only[:3]) or "they are in another order"

@@ -1,0 +1,39 @@
+"""The state of a lake as a file, compressed; what it holds cannot run code when it is read back."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+
+from excir_dask.errors import DataError, LakeError
+from excir_dask.graph.lake_state import LakeState
+from excir_dask.graph.state_format import freeze, thaw
+
+_CODEC = "zstd"
+
+
+def write_state(state: LakeState, path: Path) -> None:
+    """Equal states give equal files."""
+    with pa.output_stream(path, compression=_CODEC) as stream:
+        stream.write(freeze(state))
+
+
+def read_state(path: Path) -> LakeState:
+    """A state that :func:`write_state` wrote; anything else is an error that names the file."""
+    try:
+        with pa.input_stream(path, compression=_CODEC) as stream:
+            found = thaw(stream.read())
+    except FileNotFoundError:
+        raise LakeError(f"{path} is not there: the result was saved without its state; compute it again") from None
+    except (OSError, DataError) as error:
+        raise LakeError(f"{path} is damaged or of another version ({error}); compute the result again") from None
+    if not isinstance(found, LakeState):
+        raise LakeError(f"{path} holds {type(found).__name__}, not the state of a lake; compute the result again")
+    return found
+
+
+def state_digest(state: LakeState) -> str:
+    """The same for equal states."""
+    return hashlib.sha256(freeze(state)).hexdigest()

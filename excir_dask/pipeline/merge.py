@@ -1,0 +1,171 @@
+"""Saved explanations added up: a week from its days, without reading a row."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from excir_dask.common.wording import count, listed
+from excir_dask.errors import UsageError
+from excir_dask.graph.lake_state import LakeState, Settled, merge_lakes, settle_state
+from excir_dask.graph.state_files import state_digest
+from excir_dask.kernels.scores import score
+from excir_dask.lake.sample import SAMPLINGS
+from excir_dask.pipeline.run_id import make_id
+from excir_dask.results.explanation import Explanation
+from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
+from excir_dask.results.storage import check_target
+from excir_dask.results.tables import feature_table, group_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+
+
+def merge(
+    results: Sequence[str | os.PathLike[str] | Explanation],
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> Explanation:
+    """The explanation of all rows of several explanations, from their states alone.
+
+    Parameters
+    ----------
+    results : list of paths or Explanations
+        Of different rows, with the same options, seen from the same reference: all but one were computed with
+        ``reference=`` that one. Their order does not matter.
+    out : path, optional
+        Folder to save the explanation in.
+    overwrite : bool
+        Replace another explanation in that folder.
+
+    Returns
+    -------
+    Explanation
+        Equal to one run over all rows at that reference, up to rounding. Where a quartile of all rows lies outside what
+        the reference covers, ``center_bound`` says how far off the score can be.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from excir_dask import explain, merge
+    >>> days = [pd.DataFrame({"a": [1.0, 2, 3, 4], "pred": [i, 2.0, 5, 4 + i]}) for i in range(3)]
+    >>> first = explain(days[0], output="pred")
+    >>> others = [explain(day, output="pred", reference=first) for day in days[1:]]
+    >>> merge([first, *others]).facts.rows.used
+    12
+    """
+    began = time.perf_counter()
+    if len(results) < 2:
+        raise UsageError(f"merge was given {count(len(results), 'result')}; give two or more")
+    target = None if out is None else check_target(out, overwrite)
+    names = [_name(result, number) for number, result in enumerate(results, 1)]
+    found = [result if isinstance(result, Explanation) else Explanation.load(result) for result in results]
+    _check_settings(found, names)
+    states = [explanation.state for explanation in found]
+    digests = [state_digest(state) for state in states]
+    order = sorted(range(len(found)), key=lambda i: digests[i])  # sums do not depend on the order of arrival
+    for i, j in pairwise(order):
+        if digests[i] == digests[j]:
+            raise UsageError(
+                f"{names[i]} and {names[j]} are of the same rows, which would count twice; name one of them"
+            )
+    lake = merge_lakes([states[i] for i in order], [names[i] for i in order])
+    merged = _explained(found[order[0]], [found[i] for i in order], lake, began)
+    if target is not None:
+        merged.save(target, overwrite)
+        log.info("saved in %s", target)
+    return merged
+
+
+def _name(result: str | os.PathLike[str] | Explanation, number: int) -> str:
+    return f"result {number}" if isinstance(result, Explanation) else os.fspath(result)
+
+
+def _check_settings(found: Sequence[Explanation], names: Sequence[str]) -> None:
+    first = found[0].facts.settings
+    for other, name in zip(found[1:], names[1:], strict=True):
+        for field in fields(first):
+            one, two = getattr(first, field.name), getattr(other.facts.settings, field.name)
+            if one != two:
+                raise UsageError(
+                    f"{names[0]} and {name} differ in {field.name}: {one} and {two}; compute them with the same options"
+                )
+
+
+def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState, began: float) -> Explanation:
+    """An explanation from the state of all rows; what the parts share is taken from the first."""
+    settled, settings, names = settle_state(lake), first.facts.settings, list(first.outputs["output"])
+    _warn(settled, lake)
+    whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
+    scores = score(settled.sums, settled.features, settled.outputs, lake.span.units, whole_groups)
+    table = feature_table(
+        lake.names, names, settled.features, settled.outputs, settled.sums, scores, settings.rank_by
+    )  # fmt: skip
+    groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
+    return Explanation(
+        features=table,
+        groups=group_table(table, groups, settings.rank_by),
+        outputs=_outputs(first.outputs, settled),
+        facts=_facts(first.facts, parts),
+        provenance=_provenance(first.provenance, parts, began),
+        source=lake,
+    )
+
+
+def _warn(settled: Settled, lake: LakeState) -> None:
+    missed = [name for name, open_ in zip(lake.names, settled.features.missed, strict=True) if open_]
+    missed += [name for name, open_ in zip(lake.span.output_names, settled.outputs.missed, strict=True) if open_]
+    if missed:
+        log.warning(
+            "quartiles of %s lie outside what the reference covers (%s); center_bound says how far off the scores can "
+            "be, and a run over all rows gives exact ones", count(len(missed), "column"), listed(missed),
+        )  # fmt: skip
+
+
+def _outputs(outputs: pd.DataFrame, settled: Settled) -> pd.DataFrame:
+    found = settled.outputs
+    return outputs.assign(
+        n=found.n,
+        center=found.center,
+        center_error=found.error,
+        q25=found.q25,
+        q75=found.q75,
+        flag=["constant" if constant else "" for constant in found.constant],
+    )
+
+
+def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
+    rows = {
+        field.name: sum(getattr(part.facts.rows, field.name) for part in parts)
+        for field in fields(RowCounts)
+        if field.name != "extra"
+    }
+    constant = [name for name in first.constant if all(name in part.facts.constant for part in parts)]
+    out_of_range = sorted({name for part in parts for name in part.facts.out_of_range})
+    return replace(first, rows=RowCounts(**rows), constant=tuple(constant), out_of_range=tuple(out_of_range), auto=None)
+
+
+def _provenance(first: Provenance, parts: Sequence[Explanation], began: float) -> Provenance:
+    ids = [part.provenance.run_id for part in parts]
+    return replace(
+        first,
+        lake=LakeSource(
+            name=f"{count(len(parts), 'result')} merged: {listed([part.provenance.lake.name for part in parts])}",
+            remarks=tuple(f"merged from run {run}" for run in ids if run is not None),
+        ),
+        slices=sum(part.provenance.slices for part in parts),
+        bytes_read=0,
+        resumed_states=None,
+        seconds=round(time.perf_counter() - began, 3),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        run_id=None if None in ids else make_id({"merged": ids}),
+        audit=None,
+    )

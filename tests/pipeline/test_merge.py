@@ -1,0 +1,208 @@
+"""Explanations of different rows, seen from one reference, add up to that of all rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracle import write_lake
+
+from excir_dask import Explanation, explain, merge
+from excir_dask.errors import LakeError, UsageError
+from excir_dask.graph.lake_state import settle_state
+from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.lake import pilot
+
+pytestmark = pytest.mark.usefixtures("synchronous")
+
+ROWS = 3000
+
+
+def day(number: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng([seed, number])
+    z = rng.standard_normal(ROWS) + 0.05 * np.sin(number)
+    return pd.DataFrame(
+        {
+            "a": z + rng.standard_normal(ROWS),
+            "zeros": np.where(rng.random(ROWS) < 0.6, 0.0, rng.exponential(size=ROWS) + z**2),
+            "whole": rng.poisson(3.0, ROWS) + np.round(z),
+            "missing": np.where(rng.random(ROWS) < 0.5, np.nan, z),
+            "w": rng.exponential(size=ROWS),
+            "kind": rng.choice(["car", "van", "bus"], ROWS, p=[0.6, 0.3, 0.1]),
+            "y": 2 * z + rng.standard_normal(ROWS),
+        }
+    )
+
+
+OPTIONS = {"output": "y", "features": ["a", "zeros", "whole", "missing"]}
+
+
+def check_equal(found: Explanation, expected: Explanation) -> None:
+    """The states are equal up to rounding; the run over all rows may have had a closer look at some columns."""
+    one, two = (settle_state(e.state) for e in (found, expected))
+    for name in ("numerator", "denominator", "squares", "abs_y"):
+        a, b = getattr(one.sums, name), getattr(two.sums, name)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(b).max(), err_msg=name)
+    for name in ("n", "missing", "low", "high", "q25", "q75", "center"):
+        a, b = getattr(one.features, name), getattr(two.features, name)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=name)
+    one, two = (e.features.set_index(["output", "feature"]).sort_index() for e in (found, expected))
+    assert ((one["cir"] - two["cir"]).abs() <= one["center_bound"] + two["center_bound"] + 1e-12).all()
+    assert one["center_bound"].max() < 3e-3
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    """A folder per day."""
+    folder = tmp_path_factory.mktemp("month")
+    for number in range(30):
+        write_lake(folder / f"day={number:02}", day(number), 1, 1000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def days(lake, tmp_path_factory) -> list[Path]:
+    """Results of all days, seen from the first."""
+    folder = tmp_path_factory.mktemp("results")
+    saved = [folder / f"{number:02}" for number in range(30)]
+    for number, out in enumerate(saved):
+        reference = None if number == 0 else saved[0]
+        explain(lake / f"day={number:02}", out=out, reference=reference, progress=False, **OPTIONS)
+    return saved
+
+
+def test_thirty_days_are_one_month_in_any_order(lake, days, tmp_path):
+    month = explain(str(lake / "*" / "*.parquet"), reference=days[0], **OPTIONS)
+    found = merge(days, out=tmp_path / "month")
+    check_equal(found, month)
+    assert found.facts.rows == month.facts.rows
+    pd.testing.assert_series_equal(found.features["stderr"], month.features["stderr"], rtol=1e-3)
+    shuffled = [days[i] for i in np.random.default_rng(1).permutation(30)]
+    assert merge(shuffled).to_json() == found.to_json()
+    assert found.facts.rows.used == 30 * ROWS
+    assert found.provenance.bytes_read == 0
+    again = Explanation.load(tmp_path / "month")
+    assert again.to_json() == found.to_json()
+    later = explain(day(30), reference=again, **OPTIONS)
+    check_equal(merge([tmp_path / "month", later]), merge([*days, later]))
+
+
+@pytest.mark.parametrize("centering", CENTERINGS)
+def test_every_centring_merges(centering):
+    options = {**OPTIONS, "centering": centering}
+    first = explain(day(0), **options)
+    parts = [first, *(explain(day(n), reference=first, **options) for n in range(1, 4))]
+    check_equal(merge(parts), explain(pd.concat([day(n) for n in range(4)]), reference=first, **options))
+
+
+def test_weights_categories_and_several_outputs_merge():
+    frames = [day(n).assign(z=lambda frame: frame["y"] ** 2) for n in range(3)]
+    options = {"output": ["y", "z"], "weights": "w", "categoricals": "indicators", "groups": {"both": ["a", "whole"]}}
+    first = explain(frames[0], **options)
+    found = merge([first, *(explain(frame, reference=first, **options) for frame in frames[1:])])
+    whole = explain(pd.concat(frames), reference=first, **options)
+    check_equal(found, whole)
+    assert found.groups["group"].tolist() == whole.groups["group"].tolist()
+    np.testing.assert_allclose(found.groups["cir"], whole.groups["cir"], atol=1e-3)
+
+
+def test_a_state_of_columns_that_were_read_again_gives_the_same_scores(tmp_path, monkeypatch):
+    """Columns that the pilot misjudged are kept as they were seen at last."""
+    monkeypatch.setattr(pilot, "SMALL", 1000)
+    monkeypatch.setattr(pilot, "ROWS", 400)
+    frame = pd.concat([day(n) for n in range(4)]).sort_values("a")
+    found = explain(write_lake(tmp_path / "lake", frame, 4, 1000), **OPTIONS)
+    later = explain(day(9), reference=found, **OPTIONS)
+    check_equal(merge([found, later]), explain(pd.concat([frame, day(9)]), reference=found, **OPTIONS))
+
+
+def test_a_reference_gives_the_scores_of_a_pilot(lake, days):
+    for number in (3, 17):
+        alone = explain(lake / f"day={number:02}", **OPTIONS).features.set_index("feature")
+        seen = Explanation.load(days[number]).features.set_index("feature")
+        bound = seen["center_bound"] + alone["center_bound"] + 1e-12
+        assert ((seen["cir"] - alone["cir"]).abs() <= bound.reindex(seen.index)).all()
+
+
+def test_a_reference_that_does_not_cover_a_day_still_gives_right_scores(days):
+    shifted = day(5).assign(a=lambda frame: frame["a"] + 50.0, y=lambda frame: frame["y"] - 20.0)
+    alone = explain(shifted, **OPTIONS).features.set_index("feature")["cir"]
+    seen = explain(shifted, reference=days[0], **OPTIONS).features.set_index("feature")["cir"]
+    np.testing.assert_allclose(seen.sort_index(), alone.sort_index(), atol=1e-4)
+
+
+def test_what_a_merge_cannot_know_is_told(days, caplog):
+    shifted = day(5).assign(a=lambda frame: frame["a"] + 50.0)
+    found = merge([days[0], explain(shifted, reference=days[0], **OPTIONS)])
+    assert any("outside what the reference covers" in record.getMessage() for record in caplog.records)
+    assert found.features.set_index("feature").loc["a", "center_bound"] > 0.01
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_no_pilot_is_read_with_a_reference(lake, days, caplog, given):
+    with caplog.at_level("DEBUG", "excir_dask"):
+        explain(lake / "day=02", reference=days[0] if given else None, **OPTIONS)
+    assert any(record.getMessage().startswith("pilot: ") for record in caplog.records) != given
+
+
+def test_the_reference_counts_for_the_run(lake, days, tmp_path):
+    ids = [
+        explain(lake / "day=02", out=tmp_path / name, reference=given, **OPTIONS).provenance.run_id
+        for name, given in (("none", None), ("one", days[0]), ("same", days[1]))
+    ]
+    assert ids[0] != ids[1] == ids[2]
+
+
+def test_what_cannot_be_merged_is_named(days, tmp_path):
+    stranger = explain(day(1), **OPTIONS)
+    with pytest.raises(UsageError, match="seen from different references; compute result 2 again with --reference"):
+        merge([days[0], stranger])
+    with pytest.raises(UsageError, match="are of the same rows"):
+        merge([days[0], days[1], days[0]])
+    with pytest.raises(UsageError, match="differ in centering: midhinge and mean"):
+        merge([days[0], explain(day(1), centering="mean", **OPTIONS)])
+    with pytest.raises(UsageError, match="give two or more"):
+        merge(days[:1])
+    fewer = explain(day(1), output="y", features=["a"], reference=days[0])
+    with pytest.raises(UsageError, match="different features: 'zeros' in the"):
+        merge([days[0], fewer])
+
+
+def test_a_reference_that_does_not_fit_is_named(days, tmp_path):
+    with pytest.raises(UsageError, match="the reference has no column 'w', which this run has"):
+        explain(day(1), output="y", features=["a", "w"], reference=days[0])
+    with pytest.raises(UsageError, match="centred on the midhinge, and this run on the mean"):
+        explain(day(1), reference=days[0], centering="mean", **OPTIONS)
+    with pytest.raises(UsageError, match="the reference has the outputs y, and this run has a"):
+        explain(day(1), output="a", features=["zeros"], reference=days[0])
+    with pytest.raises(UsageError, match="which is no folder"):
+        explain(day(1), reference=tmp_path / "nowhere", **OPTIONS)
+    with pytest.raises(UsageError, match="give the folder of a saved explanation"):
+        explain(day(1), reference=7, **OPTIONS)
+
+
+def test_a_damaged_state_is_named(tmp_path):
+    explain(day(0), out=tmp_path / "run", **OPTIONS)
+    path = tmp_path / "run" / "state.bin"
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])
+    with pytest.raises(LakeError, match=r"state\.bin was changed since"):
+        merge([tmp_path / "run", tmp_path / "run"])
+    manifest = tmp_path / "run" / "manifest.json"
+    plain = json.loads(manifest.read_text())
+    del plain["files"]["state.bin"]
+    manifest.write_text(json.dumps(plain))
+    with pytest.raises(LakeError, match=r"state\.bin is damaged or of another version"):
+        explain(day(1), reference=tmp_path / "run", **OPTIONS)
+    path.unlink()
+    with pytest.raises(UsageError, match="has no state"):
+        explain(day(1), reference=tmp_path / "run", **OPTIONS)
+
+
+def test_equal_runs_save_equal_states(tmp_path):
+    for name in ("one", "two"):
+        explain(day(0), out=tmp_path / name, **OPTIONS)
+    assert (tmp_path / "one" / "state.bin").read_bytes() == (tmp_path / "two" / "state.bin").read_bytes()
