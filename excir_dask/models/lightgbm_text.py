@@ -45,6 +45,7 @@ def read_header(content: bytes, source: str) -> dict[str, str]:
                 raise ValueError(f"it has {features} features and {len(header[key].split())} {key}")
         for number, tree in enumerate(trees):
             _check_tree(tree, features, number)
+        _check_fields(text[start:end].split("\nTree=")[1:], trees)
     except (ValueError, KeyError) as error:
         what = f"it has no '{error.args[0]}'" if isinstance(error, KeyError) else error
         raise ModelError(
@@ -82,6 +83,19 @@ def categorical_columns(text: str, columns: tuple[str, ...], source: str) -> dic
 
 def _key_values(part: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in part.split("\n") if "=" in line)
+
+
+def _check_fields(parts: list[str], trees: list[dict[str, str]]) -> None:
+    """Check that trees of one kind have the same fields: LightGBM crashes where one is missing."""
+    first: dict[tuple[bool, ...], tuple[int, dict[str, str]]] = {}
+    for number, (part, tree) in enumerate(zip(parts, trees, strict=True)):
+        if any("=" not in line for line in part.strip().split("\n")[1:]):
+            raise ValueError(f"tree {number} has a line that is not of the form field=values")
+        kind = int(tree["num_leaves"]) > 1, int(tree["num_cat"]) > 0, int(tree.get("is_linear", 0)) > 0
+        other, fields = first.setdefault(kind, (number, tree))
+        if tree.keys() != fields.keys():
+            differ = ", ".join(repr(key) for key in sorted(tree.keys() ^ fields.keys())[:2])
+            raise ValueError(f"tree {number} has other fields than tree {other}: {differ}")
 
 
 def _check_parameters(text: str, needed: bool) -> None:

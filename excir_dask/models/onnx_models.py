@@ -110,7 +110,13 @@ def _open(content: bytes, source: str) -> Any:
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     settings.log_severity_level = 4  # errors are raised; warnings would only clutter the logs of workers
     try:
-        return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
+        # names that are not UTF-8 raise an error when they are asked for
+        _ = (
+            session.get_modelmeta().producer_name,
+            [str(each) for each in (*session.get_inputs(), *session.get_outputs())],
+        )
+        return session
     except Exception as error:
         raise ModelError(
             f"{source} is damaged, cut off or not an ONNX model, or its opset is too new for onnxruntime "

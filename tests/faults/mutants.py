@@ -96,6 +96,8 @@ def model_files(folder: Path) -> dict[str, Path]:
     """One file per kind of model."""
     import lightgbm
     import xgboost
+    from skl2onnx import to_onnx
+    from sklearn.linear_model import LinearRegression
 
     folder.mkdir(exist_ok=True, parents=True)
     X, y = frame()[NAMES], frame()["y"].to_numpy()
@@ -121,7 +123,9 @@ def model_files(folder: Path) -> dict[str, Path]:
     }
     for name, train in trained.items():
         train().save_model(str(folder / name))  # type: ignore[attr-defined]
-    return {name: folder / name for name in trained}
+    exported = to_onnx(LinearRegression().fit(X, y), X.to_numpy(np.float32)[:1])
+    (folder / "linear.onnx").write_bytes(exported.SerializeToString())
+    return {name: folder / name for name in (*trained, "linear.onnx")}
 
 
 def try_models(numbers: range, folder: Path) -> Iterator[tuple[int, str]]:
@@ -137,7 +141,7 @@ def try_models(numbers: range, folder: Path) -> Iterator[tuple[int, str]]:
         yield number, ""
         path.write_bytes(mutant(originals[name], number))
         try:
-            model = load_model(path)
+            model = load_model(path, columns=NAMES if path.suffix == ".onnx" else None)
             model.score(rows.reindex(columns=list(model.columns), fill_value=0.0))
             found = "loads"
         except ModelError:

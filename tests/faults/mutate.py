@@ -42,6 +42,8 @@ def try_mutants(kind: str, first: int, last: int, folder: Path, seconds: float) 
         begun = number
         for line in process.stdout:
             tried, _, outcome = line.strip().partition(" ")
+            if not tried.isdigit():  # libraries print too
+                continue
             number = int(tried)
             if outcome == "begins":
                 begun = number

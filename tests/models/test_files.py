@@ -131,6 +131,20 @@ def test_a_lightgbm_model_that_lacks_what_it_declares_never_reaches_lightgbm(fil
         load_model(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("is_linear=0", "isOlinear=0", "other fields than tree"),
+        ("split_gain=", "split_gain9", "not of the form field=values"),
+    ],
+)
+def test_a_damaged_field_of_a_lightgbm_model_never_reaches_lightgbm(files, old, new, message):
+    path = files / "field-m.txt"
+    path.write_text((files / "m.txt").read_text().replace(old, new, 1))
+    with pytest.raises(ModelError, match=message):
+        load_model(path)
+
+
 @pytest.mark.parametrize("field", ["leaf_weight", "leaf_count", "internal_value", "internal_count", "split_gain"])
 def test_a_damaged_list_in_a_lightgbm_model_never_reaches_lightgbm(files, field):
     text = (files / "m.txt").read_text()
@@ -142,3 +156,13 @@ def test_a_damaged_list_in_a_lightgbm_model_never_reaches_lightgbm(files, field)
     path.write_text(text[:start] + padded + text[start + len(values) :])
     with pytest.raises(ModelError, match=f"values of {field}, and needs"):
         load_model(path)
+
+
+@pytest.mark.parametrize("name", [b"skl2onnx", b"output_probability"])
+def test_an_onnx_model_with_a_name_that_is_not_utf8_is_damaged(files, name):
+    content = (files / "m.onnx").read_bytes()
+    assert name in content
+    path = files / "name-m.onnx"
+    path.write_bytes(content.replace(name, b"\xec" + name[1:]))
+    with pytest.raises(ModelError, match="damaged, cut off or not an ONNX model"):
+        load_model(path, columns=["a", "b", "c"])
