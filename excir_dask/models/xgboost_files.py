@@ -50,12 +50,20 @@ def check_xgboost_file(content: bytes, source: str) -> None:
                 raise ValueError(f"tree {number} has other fields than tree 0: {_difference(tree, trees[0])}")
             _check_tree(tree, features, number)
             _check_leaves(tree, max(int(learner["learner_model_param"].get("num_target", 1)), 1), number)
-        if "tree_info" in model and len(model["tree_info"]) != len(trees):
-            raise ValueError(
-                f"it has {len(trees)} trees, and says of {len(model['tree_info'])} to which output they add"
-            )
+        _check_order(model, learner["learner_model_param"], len(trees))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(f"{source} is damaged: {error}; expected {EXPECTED}; copy or save it again") from error
+
+
+def _check_order(model: Mapping[str, Any], params: Mapping[str, Any], trees: int) -> None:
+    """Check to which output and round each tree belongs: XGBoost adds to an output of any number, wherever that is."""
+    outputs = max(int(params.get("num_class", 0)), int(params.get("num_target", 1)), 1)
+    groups = np.asarray(model.get("tree_info", np.zeros(trees)))
+    if len(groups) != trees or (trees and (groups.min() < 0 or groups.max() >= outputs)):
+        raise ValueError(f"its {trees} trees do not all add to one of {outputs} outputs")
+    rounds = np.asarray(model.get("iteration_indptr", [0, trees]))
+    if len(rounds) < 1 or rounds[0] != 0 or rounds[-1] != trees or (np.diff(rounds) < 0).any():
+        raise ValueError(f"its rounds do not hold its {trees} trees")
 
 
 def _difference(tree: Mapping[str, Any], other: Mapping[str, Any]) -> str:

@@ -105,6 +105,7 @@ def trees_of(document: dict[str, Any]) -> list[dict[str, Any]]:
         (lambda trees: trees[1].pop("leaf_weights"), "tree 1 has other fields than tree 0: 'leaf_weights'"),
         (lambda trees: trees[0].pop("split_conditions"), "tree 0 lacks split_conditions"),
         (lambda trees: [tree.pop("sum_hessian") for tree in trees], "tree 0 lacks sum_hessian"),
+        (lambda trees: trees.pop(), "do not all add to one of 3 outputs"),
         (lambda trees: trees[2].update(id=1), r"its trees do not have the numbers 0, 1, \.\.\."),
         (lambda trees: trees[1]["leaf_weights"].pop(), "leaves whose vectors it does not have"),
         (lambda trees: trees[1]["base_weights"].pop(), "weights and .* weights"),
@@ -166,3 +167,21 @@ def test_an_onnx_model_with_a_name_that_is_not_utf8_is_damaged(files, name):
     path.write_bytes(content.replace(name, b"\xec" + name[1:]))
     with pytest.raises(ModelError, match="damaged, cut off or not an ONNX model"):
         load_model(path, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "message"),
+    [
+        ("tree_info", [0, 0, 7], "do not all add to one of 3 outputs"),
+        ("tree_info", [0, -1, 0], "do not all add to one of 3 outputs"),
+        ("iteration_indptr", [0, 2, 1, 3], "its rounds do not hold its 3 trees"),
+        ("iteration_indptr", [0, 1, 2, 9], "its rounds do not hold its 3 trees"),
+    ],
+)
+def test_trees_of_outputs_and_rounds_that_are_not_there_never_reach_xgboost(tmp_path, vectors, field, values, message):
+    document = copy.deepcopy(vectors)
+    document["learner"]["gradient_booster"]["model"][field] = values
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=message):
+        load_model(path)
