@@ -81,6 +81,10 @@ class References:
     indicators: Reference
     """of the 0/1 features of categories"""
 
+    @property
+    def nbytes(self) -> int:
+        return self.features.nbytes + self.outputs.nbytes + self.indicators.nbytes
+
 
 def pass_slice(
     piece: Slice,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 RETAINED_BYTES = 256 * 2**20
 """results that a local run retains in memory between its scans; more go to a temporary folder"""
 
+LARGEST_IN_GRAPH = 8 * 2**20
+"""bytes of a value that a graph may hold: dask warns of graphs above 10 MB"""
+
 STALL_SECONDS = 900.0
 """seconds without a finished slice after which a cluster counts as stalled"""
 
@@ -34,6 +37,9 @@ class Runner(Protocol):
 
         The runner retains the values of ``retain``: a later graph with the same keys does not compute them again.
         """
+
+    def send(self, value: Any, size: int) -> Any:
+        """What stands in graphs for a value of so many bytes that many tasks need."""
 
     def close(self) -> None:
         """Release the retained values."""
@@ -67,6 +73,9 @@ class LocalRunner:
 
             with Callback(posttask=done):
                 return list((get or dask.threaded.get)(graph, list(keys)))
+
+    def send(self, value: Any, size: int) -> Any:
+        return value
 
     def close(self) -> None:
         self.retained.close()
@@ -107,6 +116,14 @@ class ClusterRunner:
             return list(self.client.gather(results))
         finally:
             self.client.cancel([future for future in results if not future.done()])
+
+    def send(self, value: Any, size: int) -> Any:
+        """The value itself, so that the scheduler can send it again; a large one goes to every worker at once."""
+        if size <= LARGEST_IN_GRAPH:
+            return value
+        future: Future[Any] = self.client.scatter(value, broadcast=True, hash=False)
+        self.retained.append(future)
+        return future
 
     def close(self) -> None:
         self.retained.clear()

@@ -170,7 +170,8 @@ class Scans:
         token = f"{self.token}-{self._made}"
         graph: Graph = {}
         name = f"excir-{reduction.verb}"
-        common = shared(graph, token, reduction.verb, self.checkpoint, self.layout, *given)
+        sent = [self.runner.send(each, each.nbytes) if isinstance(each, References) else each for each in given]
+        common = shared(graph, token, reduction.verb, self.checkpoint, self.layout, *sent)
         state = state_name(self.checkpoint, self.layout, reduction.verb, *given)
         rows, scores = self.sources.add(graph)
         roots = []

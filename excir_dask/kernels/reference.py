@@ -70,6 +70,10 @@ class Reference:
     def columns(self) -> int:
         return self.center.size
 
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, name).nbytes for name in _ARRAYS)
+
     def subset(self, where: slice | NDArray[np.bool_] | NDArray[np.int64]) -> Reference:
         """Some of the columns."""
         return Reference(self.id, **{name: getattr(self, name)[where] for name in _ARRAYS})
