@@ -15,7 +15,7 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
 )
 MODULE = re.compile(r"`((?:[a-z0-9_]+/)*[a-z0-9_]+\.py)`")
-LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#([^)]*))?\)")
 TEST = re.compile(r"tests/[a-z0-9_/.]*[a-z0-9_]")
 
 
@@ -32,8 +32,13 @@ def test_modules_that_a_page_names_exist(page):
 
 @pytest.mark.parametrize("page", pages())
 def test_links_of_a_page_lead_somewhere(page):
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        path = page.parent / target
+        assert path.exists(), f"{page.name} links to {target}, which is not there"
+        if anchor and path.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in anchors, f"{page.name} links to {target}#{anchor}, and there is no such heading"
 
 
 @pytest.mark.parametrize("page", pages())

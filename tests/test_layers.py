@@ -74,7 +74,7 @@ def test_imports_point_downwards_only(name):
         upwards = ORDER.index(part(imported)) > ORDER.index(part(name))
         if name == FACADE:
             upwards = upwards and part(imported) != "render"
-        assert not upwards, f"{name} imports {imported}, which stands above it"
+        assert not upwards, f"{name} imports {imported}, which comes later"
 
 
 def test_no_import_cycle_exists():

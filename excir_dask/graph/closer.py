@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.common.wording import count
 from excir_dask.graph.lake_state import LakeState, Settled, settle_state, with_columns
 from excir_dask.graph.pass_scan import PassRequest, References
 from excir_dask.graph.pilot_scan import reference_of
@@ -69,7 +70,7 @@ class Closer:
         stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
         if not _missed(stats, lake.references.outputs).any():
             return lake
-        log.info("the outputs are looked at once more, from all their rows")
+        log.info("all columns read again: quartiles of the outputs lie outside the pilot's range")
         span = self.scans.all_summaries(lake.centering, np.zeros(len(lake.features), dtype=bool))[1]
         return self._seen_from(lake, reference_of(span.outputs, lake.centering, True, OUTPUT_CELLS))
 
@@ -78,7 +79,7 @@ class Closer:
         left = _missed(settle(lake.state.columns, reference, lake.centering), reference)
         if not left.any():
             return lake
-        log.info("%d columns are looked at once more, from all their rows", int(left.sum()))
+        log.info("%s read again: quartiles lie outside the pilot's range", count(int(left.sum()), "column"))
         references = replace(lake.references, features=self.scans.all_summaries(lake.centering, left)[0])
         return with_columns(lake, left, references, self._look(references, left))
 
@@ -91,18 +92,18 @@ class Closer:
             error = float(stats.error[wide].sum())
             if not wide.any() or error >= _PROGRESS * before:
                 break
-            log.info("the outputs are looked at once more, more closely")
+            log.info("all columns read again for a closer look at the quartiles of the outputs")
             before = error
             outputs = sharpened(lake.span.outputs, lake.references.outputs, stats, lake.centering)
             lake = self._seen_from(lake, outputs)
         return self._sharp_columns(lake, settle_state(lake))
 
     def _sharp_columns(self, lake: LakeState, found: Settled) -> Settled:
-        count, outputs = len(lake.features), found.outputs
-        left = np.ones(count, dtype=bool)
+        width, outputs = len(lake.features), found.outputs
+        left = np.ones(width, dtype=bool)
         reference, state = lake.references.features, lake.state
-        stats, sums = _stats_of(found.features, slice(count)), _first_sums(found.sums, count)
-        before = np.full(count, np.inf)
+        stats, sums = _stats_of(found.features, slice(width)), _first_sums(found.sums, width)
+        before = np.full(width, np.inf)
         for _ in range(ROUNDS):
             error = _certified(stats, sums, outputs)
             better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
@@ -111,7 +112,7 @@ class Closer:
                 break
             before[left] = error
             left[left] = opened
-            log.info("%d columns are looked at once more, more closely", int(left.sum()))
+            log.info("%s read again for a closer look at the quartiles", count(int(left.sum()), "column"))
             reference = sharpened(
                 _subset(state.columns, opened), reference.subset(opened), _stats_of(stats, opened), lake.centering
             )
@@ -119,7 +120,7 @@ class Closer:
             stats = settle(state.columns, reference, lake.centering)
             centers = (stats.center, outputs.center)
             sums = recentre(state, lake.span.outputs, (reference, lake.references.outputs), centers)
-            everywhere = np.append(left, np.zeros(found.features.n.size - count, dtype=bool))
+            everywhere = np.append(left, np.zeros(found.features.n.size - width, dtype=bool))
             features = replaced(found.features, everywhere, stats)
             found = Settled(features, outputs, replaced_sums(found.sums, everywhere, sums))
         return found
@@ -153,8 +154,8 @@ def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     return np.asarray(np.where((sums.denominator > 0) & outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
 
 
-def _first_sums(sums: Sums, count: int) -> Sums:
-    return Sums(**{field.name: getattr(sums, field.name)[..., :count] for field in fields(sums)})
+def _first_sums(sums: Sums, width: int) -> Sums:
+    return Sums(**{field.name: getattr(sums, field.name)[..., :width] for field in fields(sums)})
 
 
 def _subset(state: ColumnState, where: Mask) -> ColumnState:

@@ -138,7 +138,8 @@ def _references(scans: Scans, centering: str, pilot: Pilot) -> tuple[Reference, 
     if not complete and span.counts.used == 0:
         features, span = scans.all_summaries(centering, np.ones(len(scans.layout.features), dtype=bool))
         complete = True
-    _check_rows(span.counts, scans.layout) if complete else None
+    if complete:
+        _check_rows(span.counts, scans.layout)
     return features, reference_of(span.outputs, centering, complete, OUTPUT_CELLS), span.output_names
 
 

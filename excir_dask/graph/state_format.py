@@ -108,7 +108,7 @@ def _state(value: Any, raw: memoryview) -> Any:
     if "kind" in value:
         kind, version = KINDS[value["kind"]], value.get("version")
         if version != kind.VERSION:
-            raise DataError(f"it holds {kind.__name__} of version {version}; this program has version {kind.VERSION}")
+            raise DataError(f"it holds {kind.__name__} {version}, and this version of excir-dask reads {kind.VERSION}")
         found = kind(**{name: _state(item, raw) for name, item in value["fields"].items()})
         _check_fields(found)
         return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.kernels.reference import REGIONS
 from excir_dask.kernels.runs import Elements, Enclosed, Quantile, quantile
 from excir_dask.kernels.summaries import ColumnSummary
 
@@ -88,6 +89,11 @@ class Centering:
     """quantiles that the centre rests on"""
     needs_totals: bool = False
     """the pass sums the values per slot and cell"""
+
+    def __post_init__(self) -> None:
+        brackets = len({0.25, 0.75, *self.levels}) + 1  # one around the centre
+        if brackets > REGIONS:
+            raise ValueError(f"a centring on {self.levels} needs {brackets} brackets, and there are {REGIONS}")
 
 
 CENTERINGS: dict[str, Centering] = {

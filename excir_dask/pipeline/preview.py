@@ -16,6 +16,9 @@ from excir_dask.models.output_columns import output_columns
 from excir_dask.pipeline.option_kinds import parse_bytes
 from excir_dask.pipeline.options import ExplainOptions
 
+STATE_BYTES = 70 * 2**10
+"""memory of a worker per feature: its part of the reference, and states that are being merged"""
+
 BASE_MEMORY = 250 * 2**20
 """resident memory of a worker process before it reads anything"""
 
@@ -57,7 +60,7 @@ class Preview:
 
     def worker_bytes(self, threads: int) -> int:
         """Approximate memory of a worker with this many threads."""
-        return BASE_MEMORY + threads * self.slice_bytes
+        return BASE_MEMORY + self.features * STATE_BYTES + threads * self.slice_bytes
 
 
 def preview(lake: str, options: ExplainOptions) -> Preview:

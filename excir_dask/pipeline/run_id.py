@@ -24,6 +24,15 @@ DIGITS = 12
 """of a run id: among a million runs, two share one with probability 1/500"""
 
 
+RESOLVED = {
+    "output": "outputs", "model": "model", "predict_type": "model", "model_columns": "selection",
+    "features": "selection", "groups": "groups", "group_prefix": "groups", "group_correlated": "groups",
+    "weights": "selection", "fraction": "fraction", "sampling": "sampling", "reference": "reference",
+    "budget": "budget", "table_version": "lake",
+}  # fmt: skip
+"""option that counts by what it stands for -> the part of the id that has this"""
+
+
 def make_id(parts: Mapping[str, Any]) -> str:
     """An id from everything that decides a result.
 

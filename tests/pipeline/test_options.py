@@ -13,8 +13,10 @@ import pytest
 
 from excir_dask import explain
 from excir_dask.errors import UsageError
+from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.option_kinds import Choice
 from excir_dask.pipeline.options import DEFAULTS, OPTIONS, Counts, ExplainOptions
+from excir_dask.pipeline.run_id import RESOLVED, identity
 
 KEYWORDS = [p for p in inspect.signature(explain).parameters.values() if p.kind is p.KEYWORD_ONLY]
 
@@ -146,3 +148,13 @@ def test_a_target_folder_is_checked_once_before_the_work_and_once_when_the_resul
     assert calls == [ids.__name__, results.__name__] * 2
     assert explain(lake, output="pred", out=tmp_path / "out").facts.rows.used == 300
     assert len(calls) == 4
+
+
+def test_what_an_option_stands_for_counts_for_the_run(tmp_path):
+    """Else a run with another value of it would return a saved result."""
+    resolved = {name for name, option in OPTIONS.items() if option.counts is Counts.RESOLVED}
+    assert set(RESOLVED) == resolved
+    pd.DataFrame({"a": [1.0, 2, 3], "y": [1.0, 3, 2]}).to_parquet(tmp_path / "lake.parquet")
+    options = ExplainOptions(output="y")
+    parts = {*identity(resolve_inputs(str(tmp_path / "lake.parquet"), options), options), "fraction", "sampling"}
+    assert set(RESOLVED.values()) <= parts

@@ -17,7 +17,7 @@ from excir_dask import explain
 from excir_dask.cli import excir
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.pipeline.options import ExplainOptions
-from excir_dask.pipeline.preview import BASE_MEMORY, preview
+from excir_dask.pipeline.preview import BASE_MEMORY, STATE_BYTES, preview
 from excir_dask.render.text.preview import text
 
 ROWS = 40
@@ -194,8 +194,9 @@ def test_memory_is_the_process_and_a_slice_a_thread(lake):
 
     found = preview(str(lake), ExplainOptions(output="pred"))
     line = next(line for line in text(found).splitlines() if line.startswith("memory"))
-    assert format_bytes(BASE_MEMORY + 2 * found.slice_bytes) in line
-    assert format_bytes(BASE_MEMORY + 8 * found.slice_bytes) in line
+    fixed = BASE_MEMORY + found.features * STATE_BYTES
+    assert format_bytes(fixed + 2 * found.slice_bytes) in line
+    assert format_bytes(fixed + 8 * found.slice_bytes) in line
 
 
 def test_a_lake_without_rows_would_stop_the_run(tmp_path):
