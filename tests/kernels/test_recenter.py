@@ -108,3 +108,44 @@ def test_sums_of_some_columns_can_be_replaced_and_stand_side_by_side():
     mixed = replaced_sums(whole, np.array([False, True, False, True]), other)
     np.testing.assert_array_equal(mixed.denominator, whole.denominator[:, [0, 0, 2, 2]])
     np.testing.assert_array_equal(mixed.abs_x, whole.abs_x[[0, 0, 2, 2]])
+
+
+def framed(centers: tuple[float, float], edges: tuple[list[float], list[float]]) -> list:
+    """References with given provisional centres and edges of cells around them."""
+    found = []
+    for center, around in zip(centers, edges, strict=True):
+        reference = refer([np.linspace(-4.0, 4.0, 200)])
+        flips = np.full((1, FLIP_EDGES), np.inf)
+        flips[0, : len(around)] = around
+        slots = np.ones_like(reference.slots)
+        found.append(replace(reference, center=np.array([center]), flip_edges=flips, slots=slots))
+    return found
+
+
+def moved(x: np.ndarray, y: np.ndarray, references: list, centers: tuple[float, float]):
+    """The sums at final centres, and D from all rows."""
+    state, outputs = watch([x], y[None], tuple(references))
+    found = recentre(state, outputs, tuple(references), (np.array([centers[0]]), np.array([centers[1]])))
+    return found, np.abs((x - centers[0]) * (y - centers[1])).sum()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-0.95, 0.95), st.floats(-0.95, 0.95))
+@settings(max_examples=200)
+def test_sums_at_any_centre_in_reach_are_within_what_is_uncertain(seed, dx, dy):
+    """Also where most rows lie on the provisional centre of the output: they move with it."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(-2, 2, 60), np.where(rng.random(60) < 0.8, 0.0, rng.uniform(-2, 2, 60))
+    references = framed((0.0, 0.0), ([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
+    found, exact = moved(x, y, references, (dx, dy))
+    assert abs(found.denominator[0, 0] - exact) <= found.uncertain[0, 0] + 1e-9
+    assert found.numerator[0, 0] == pytest.approx(((x - dx) * (y - dy)).sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("final", [-1.0, -0.5, 0.0, 0.5])
+def test_a_centre_on_an_edge_leaves_nothing_uncertain(final):
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-8, 9, 300) / 4, rng.uniform(-2, 2, 300)
+    references = framed((0.0, 0.0), ([-1.0, -0.5, 0.0, 0.5, 1.0], [-1.0, 0.0, 1.0]))
+    found, exact = moved(x, y, references, (final, 0.0))
+    assert found.uncertain[0, 0] == 0.0
+    assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)

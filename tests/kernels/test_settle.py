@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from one_pass import awkward_columns, exact_center, passed, refer, watch, weighted_quantiles
 
 from excir_dask.kernels.centers import CENTERINGS, Centering
-from excir_dask.kernels.runs import quantile
+from excir_dask.kernels.runs import Elements, Quantile, quantile
 from excir_dask.kernels.settle import concatenate_stats, replaced, settle
 from excir_dask.kernels.state import ColumnState
 
@@ -119,3 +119,34 @@ def test_statistics_of_some_columns_can_be_replaced_and_stand_side_by_side():
     where = np.array([False, True, False, True])
     other = passed([columns[0], columns[2]], columns[0]).features
     np.testing.assert_array_equal(replaced(whole, where, other).center, whole.center[[0, 0, 2, 2]])
+
+
+def elements(values: list[tuple[float, float]], weights: list[float], totals: list[float], whole: bool) -> Elements:
+    low, high = np.array(values, dtype=float).T
+    masses = np.array(weights, dtype=float)
+    return Elements(np.cumsum(masses), low, high, masses, np.array(totals, dtype=float), whole)
+
+
+def test_ranks_of_fractional_weights_are_known_up_to_rounding():
+    runs = [elements([(v, v) for v in (10, 20, 30, 40, 50)], [1.0] * 5, [0.0] * 5, whole) for whole in (True, False)]
+    whole, fractional = (quantile(each, 0.25) for each in runs)
+    assert (whole.low, whole.value, whole.high) == (20.0, 20.0, 20.0)
+    assert fractional.low <= 10.0 < fractional.value == 20.0 <= fractional.high
+
+
+def test_a_trimmed_mean_reaches_as_far_as_either_quartile():
+    runs = elements([(0.0, 0.0), (10.0, 20.0), (21.0, 21.0)], [8.0, 2.0, 3.0], [0.0, 30.0, 63.0], True)
+    q25, q75 = Quantile(0.0, 0.0, 0.0, (0.0, 0.0)), Quantile(15.0, 10.0, 20.0, (10.0, 20.0))
+    found = CENTERINGS["trimmed"].final(runs, q25, q75, 0.0, 0.0)
+    half = (15.0 - 10.0) / (20.0 - 10.0)
+    weight = 8.0 + 2.0 * half
+    center = 30.0 * half / weight
+    assert found.value == pytest.approx(center)
+    assert found.high == pytest.approx(center + 2.0 / (weight - 2.0) * (20.0 - center))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_smooth_column_of_few_rows_does_not_jump(seed):
+    x = np.random.default_rng(seed).standard_normal(100)
+    reference = refer([x])
+    assert settle(seen(x, reference), reference, "midhinge").jump.tolist() == [0.0]
