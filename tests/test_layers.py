@@ -60,7 +60,20 @@ def imports(path: Path) -> Iterator[str]:
                 full = f"{base}.{alias.name}" if base else alias.name
                 yield full if full in modules() else base or "__init__"
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("excir_dask."))
+            for alias in node.names:
+                if alias.name.split(".")[0] == "excir_dask":
+                    yield alias.name.partition(".")[2] or "__init__"
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "import_module":
+            text = _beginning(node.args[0])
+            if text.split(".")[0] == "excir_dask":
+                yield text.partition(".")[2].rstrip(".") or "__init__"
+
+
+def _beginning(node: ast.expr) -> str:
+    """A text, or an f-string up to its first value."""
+    if isinstance(node, ast.JoinedStr):
+        node = node.values[0]
+    return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
 def part(module: str) -> str:
