@@ -1,7 +1,6 @@
 """What an explanation says beside its tables: facts that repeat with the run, and where everything came from.
 
-Attribute names are those of the fields in ``explanation.json`` (docs/FIELDS.md) and ``manifest.json``, except
-``Facts.constant`` (``still`` in the file) and ``Facts.out_of_range`` (``unlike``).
+Attribute names are those of the fields in ``explanation.json`` (docs/FIELDS.md) and ``manifest.json``.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from excir_dask.results.record import KEY, Record
+from excir_dask.results.record import OLDER, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +98,9 @@ class Facts(Record):
 
     settings: RunSettings
     rows: RowCounts
-    constant: tuple[str, ...] = field(metadata={KEY: "still"})
+    constant: tuple[str, ...] = field(metadata={OLDER: "still"})
     """features that vary in no row of the lake; listed for samples"""
-    out_of_range: tuple[str, ...] = field(metadata={KEY: "unlike"})
+    out_of_range: tuple[str, ...] = field(metadata={OLDER: "unlike"})
     """outputs and weights that reach far beyond the sample in row groups outside it"""
     left_out: Mapping[str, str]
     """column that was not explained -> reason"""

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 from excir_dask.errors import LakeError
 
-KEY = "key"
-"""metadata of a field whose name in files is another one: ``field(metadata={KEY: "still"})``"""
+OLDER = "older"
+"""metadata of a field that older files have under another name: ``field(metadata={OLDER: "its name"})``"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Record:
         for name, column in _columns(type(self)).items():
             value = getattr(self, name)
             if value is not None or column.required:
-                found[column.key] = _plain(value)
+                found[name] = _plain(value)
         return found
 
     @classmethod
@@ -52,10 +52,11 @@ class Record:
         columns = _columns(cls)
         given: dict[str, Any] = {}
         for name, column in columns.items():
-            if column.required or column.key in content:
-                value = required(content, column.key, source, path)
-                given[name] = _typed(column.hint, value, source, _place(path, column.key))
-        known = {column.key for column in columns.values()}
+            key = name if name in content or column.older not in content else column.older
+            if column.required or key in content:
+                value = required(content, key, source, path)
+                given[name] = _typed(column.hint, value, source, _place(path, key))
+        known = {*columns, *(column.older for column in columns.values())}
         return cls(**given, extra={key: value for key, value in content.items() if key not in known})
 
 
@@ -72,7 +73,8 @@ def required(content: Mapping[str, Any], key: str, source: str, path: str = "") 
 class _Column(NamedTuple):
     """How a file holds a field."""
 
-    key: str
+    older: str
+    """its name in older files"""
     hint: Any
     required: bool
 
@@ -81,7 +83,7 @@ def _columns(cls: type[Record]) -> dict[str, _Column]:
     hints = get_type_hints(cls)
     return {
         one.name: _Column(
-            one.metadata.get(KEY, one.name),
+            one.metadata.get(OLDER, one.name),
             hints[one.name],
             required=one.default is MISSING and one.default_factory is MISSING,
         )

@@ -48,9 +48,16 @@ def test_a_loaded_explanation_has_the_same_records(explanation, tmp_path):
     assert again.to_json() == explanation.to_json()
 
 
+def test_fields_of_older_files_are_read(explanation):
+    content = explanation.facts.to_dict()
+    older = {**content, "still": content.pop("constant"), "unlike": content.pop("out_of_range")}
+    del older["constant"], older["out_of_range"]
+    assert Facts.from_dict(older, "x.json", "facts") == explanation.facts
+
+
 def test_files_keep_the_names_of_their_fields(explanation):
     content = explanation.facts.to_dict()
-    assert set(content) == {"settings", "rows", "still", "unlike", "left_out", "converted", "auto"}
+    assert set(content) == {"settings", "rows", "constant", "out_of_range", "left_out", "converted", "auto"}
     assert set(content["auto"]["steps"][0]) == {"fraction", "rows", "jaccard", "probability"}
 
 
@@ -90,7 +97,7 @@ def test_fields_of_a_newer_version_are_loaded_and_saved_again(explanation, tmp_p
     ("name", "path"),
     [
         ("explanation.json", "facts.rows.used"),
-        ("explanation.json", "facts.still"),
+        ("explanation.json", "facts.constant"),
         ("explanation.json", "facts.settings.model.kind"),
         ("explanation.json", "facts.auto.steps[0].jaccard"),
         ("manifest.json", "lake.name"),
@@ -119,7 +126,7 @@ def test_something_else_in_the_place_of_a_record_is_named(explanation):
     for facts, said in (
         ({**content, "rows": [1, 2]}, "a list as 'facts.rows' where a mapping belongs"),
         ({**content, "rows": None}, "a NoneType as 'facts.rows' where a mapping belongs"),
-        ({**content, "still": "abc"}, "a str as 'facts.still' where a list belongs"),
+        ({**content, "constant": "abc"}, "a str as 'facts.constant' where a list belongs"),
     ):
         with pytest.raises(LakeError, match=rf"^x\.json holds {said}; load it with"):
             Facts.from_dict(facts, "x.json", "facts")
