@@ -116,16 +116,13 @@ class Store:
         except OSError as error:  # without permission to look at a bucket one may still write to it
             _log.debug("whether bucket %s exists could not be seen: %s", bucket, error)
             return
-        if found == fs.FileType.NotFound and not self._can_list(bucket):
+        if found == fs.FileType.NotFound and not self._is_empty_bucket(bucket):
             raise LakeError(f"results cannot be written to {self.name}: there is no bucket '{bucket}'; create it first")
 
-    def _can_list(self, bucket: str) -> bool:
-        """Whether a bucket has a listing: older versions of s3fs do not find an empty bucket, but list it."""
-        try:
-            self.filesystem.get_file_info(fs.FileSelector(bucket))
-        except OSError:
-            return False
-        return True
+    def _is_empty_bucket(self, bucket: str) -> bool:
+        """Whether fsspec knows a bucket that pyarrow does not find: older s3fs has no info of empty ones."""
+        inner = getattr(getattr(self.filesystem, "handler", None), "fs", None)
+        return inner is not None and bool(inner.exists(bucket))
 
     def remove_leftovers(self) -> None:
         """Remove half-written folders of runs that were killed long ago."""

@@ -269,6 +269,6 @@ def test_wrong_arguments_are_named_before_any_work(frame: pd.DataFrame, options:
 def test_progress_goes_to_standard_error_if_asked_for(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     sweep(frame, output="clear", fractions=[0.5], seeds=1, progress=True)
     shown = capsys.readouterr()
-    assert "sweep: warm-up, 0.5 of the rows, seed 0" in shown.err
-    assert "sweep: run 2 of 2, 0.5 of the rows, seed 0" in shown.err
+    assert "sweep: warm-up, 50% of the rows, seed 0" in shown.err
+    assert "sweep: run 2 of 2, 50% of the rows, seed 0" in shown.err
     assert shown.out == ""
