@@ -18,6 +18,9 @@ from excir_dask.results.storage import MANIFEST, REPORT, read_json, write_json
 if TYPE_CHECKING:
     import pandas as pd
 
+STATUSES = ("ok", "warn", "fail")
+"""verdicts of a run that has a result"""
+
 VIOLATIONS, CHANGES, TREND = "violations.json", "changes.parquet", "trend.parquet"
 
 
@@ -101,7 +104,12 @@ class AuditResult:
         about = explanation.provenance.audit
         if about is None:
             raise LakeError(f"{source} is not a saved run of an audit: its manifest.json has no field 'audit'")
-        About.from_dict(about, str(source / MANIFEST), "audit")
+        status = About.from_dict(about, str(source / MANIFEST), "audit").status
+        if status not in STATUSES:
+            raise LakeError(
+                f"{source / MANIFEST}: the audit's status is '{status}', and not one of {', '.join(STATUSES)}; restore "
+                "it, or audit the window again"
+            )
         return cls(
             explanation=explanation,
             about=about,

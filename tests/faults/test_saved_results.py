@@ -76,6 +76,16 @@ def test_a_field_with_another_value_is_shown_or_refused(saved, name, file, start
         (folder / file).write_text(json.dumps(before))
 
 
+def test_a_verdict_that_there_is_not_is_refused(saved):
+    path = max((saved / "audits" / "runs").iterdir()) / "manifest.json"
+    content = json.loads(path.read_bytes())
+    content["audit"]["status"] = "x"
+    path.write_text(json.dumps(content))
+    done = excir("report", path.parent, "--out", saved / "page.html")
+    assert done.exit_code == 3
+    assert "status is 'x', and not one of ok, warn, fail" in done.stderr
+
+
 def test_a_damaged_run_that_the_history_lacks_does_not_stop_an_audit(saved):
     first = min((saved / "audits" / "runs").iterdir())
     shutil.rmtree(saved / "audits" / "history")
