@@ -8,7 +8,7 @@ the cell in which the quantile lies.
 from __future__ import annotations
 
 import logging
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from excir_dask.graph.lake_state import LakeState, Settled, settle_state, with_c
 from excir_dask.graph.pass_scan import PassRequest, References
 from excir_dask.graph.pilot_scan import reference_of
 from excir_dask.graph.scans import Scans
+from excir_dask.kernels.array_records import replaced, subset
 from excir_dask.kernels.brackets import CELLS
-from excir_dask.kernels.recenter import Sums, recentre, replaced_sums
+from excir_dask.kernels.recenter import Sums, recentre
 from excir_dask.kernels.reference import Reference
-from excir_dask.kernels.settle import ColumnStats, replaced, settle, sharpened
-from excir_dask.kernels.state import ColumnState, State
+from excir_dask.kernels.settle import ColumnStats, settle, sharpened
+from excir_dask.kernels.state import State
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Closer:
         width, outputs = len(lake.features), found.outputs
         left = np.ones(width, dtype=bool)
         reference, state = lake.references.features, lake.state
-        stats, sums = _stats_of(found.features, slice(width)), _first_sums(found.sums, width)
+        stats, sums = subset(found.features, slice(width)), subset(found.sums, slice(width), axis=-1)
         before = np.full(width, np.inf)
         for _ in range(ROUNDS):
             error = _certified(stats, sums, outputs)
@@ -114,7 +115,7 @@ class Closer:
             left[left] = opened
             log.info("%s read again for a closer look at the quartiles", count(int(left.sum()), "column"))
             reference = sharpened(
-                _subset(state.columns, opened), reference.subset(opened), _stats_of(stats, opened), lake.centering
+                subset(state.columns, opened), subset(reference, opened), subset(stats, opened), lake.centering
             )
             state = self._look(replace(lake.references, features=reference), left)
             stats = settle(state.columns, reference, lake.centering)
@@ -122,7 +123,7 @@ class Closer:
             sums = recentre(state, lake.span.outputs, (reference, lake.references.outputs), centers)
             everywhere = np.append(left, np.zeros(found.features.n.size - width, dtype=bool))
             features = replaced(found.features, everywhere, stats)
-            found = Settled(features, outputs, replaced_sums(found.sums, everywhere, sums))
+            found = Settled(features, outputs, replaced(found.sums, everywhere, sums, axis=-1))
         return found
 
     def _seen_from(self, lake: LakeState, outputs: Reference) -> LakeState:
@@ -152,16 +153,3 @@ def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         error = (stats.error[None, :] * sums.abs_y + sums.uncertain) / sums.denominator
     return np.asarray(np.where((sums.denominator > 0) & outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
-
-
-def _first_sums(sums: Sums, width: int) -> Sums:
-    return Sums(**{field.name: getattr(sums, field.name)[..., :width] for field in fields(sums)})
-
-
-def _subset(state: ColumnState, where: Mask) -> ColumnState:
-    names = [field.name for field in fields(state) if field.name != "reference"]
-    return replace(state, **{name: getattr(state, name)[where] for name in names})
-
-
-def _stats_of(stats: ColumnStats, where: Mask | slice) -> ColumnStats:
-    return ColumnStats(**{field.name: getattr(stats, field.name)[where] for field in fields(stats)})

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError
 from excir_dask.graph.pass_scan import PassSpan, References, merge_spans
+from excir_dask.kernels.array_records import concatenated
 from excir_dask.kernels.categories import Categories
-from excir_dask.kernels.recenter import Sums, concatenate_sums, recentre
+from excir_dask.kernels.recenter import Sums, recentre
 from excir_dask.kernels.reference import replaced_references
-from excir_dask.kernels.settle import ColumnStats, concatenate_stats, settle
+from excir_dask.kernels.settle import ColumnStats, settle
 from excir_dask.kernels.state import State, merge_state, replaced_state
 
 
@@ -69,7 +70,7 @@ def settle_state(lake: LakeState) -> Settled:
         stats.append(settle(state.columns, reference, lake.centering))
         centers = stats[-1].center, outputs.center
         sums.append(recentre(state, span.outputs, (reference, references.outputs), centers))
-    return Settled(concatenate_stats(stats), outputs, concatenate_sums(sums))
+    return Settled(concatenated(stats), outputs, concatenated(sums, axis=-1))
 
 
 def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:

@@ -8,8 +8,7 @@ the centre; only the cell in which the final centre lies is uncertain, and its s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -107,19 +106,6 @@ def recentre(
         columns.absolute + np.abs(shifts[0]) * columns.weight,
         columns.weight,
     )
-
-
-def concatenate_sums(parts: Sequence[Sums]) -> Sums:
-    """Sums of neighbouring columns as one."""
-    return Sums(**{f.name: np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(Sums)})
-
-
-def replaced_sums(sums: Sums, where: NDArray[np.bool_], others: Sums) -> Sums:
-    """Sums with those of some columns taken from others."""
-    arrays = {field.name: getattr(sums, field.name).copy() for field in fields(Sums)}
-    for name, array in arrays.items():
-        array[..., where] = getattr(others, name)
-    return Sums(**arrays)
 
 
 @dataclass(frozen=True)

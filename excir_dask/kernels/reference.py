@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from excir_dask.kernels.array_records import Where, arrays_of, concatenated, replaced, subset
 
 Floats = NDArray[np.float64]
 
@@ -72,64 +74,57 @@ class Reference:
 
     @property
     def nbytes(self) -> int:
-        return sum(getattr(self, name).nbytes for name in _ARRAYS)
+        return sum(array.nbytes for array in arrays_of(self).values())
 
-    def subset(self, where: slice | NDArray[np.bool_] | NDArray[np.int64]) -> Reference:
+    def subset(self, where: Where) -> Reference:
         """Some of the columns."""
-        return Reference(self.id, **{name: getattr(self, name)[where] for name in _ARRAYS})
-
-
-_ARRAYS = [field.name for field in fields(Reference) if field.name != "id"]
+        return subset(self, where)
 
 
 def concatenate_references(parts: Sequence[Reference]) -> Reference:
     """References of neighbouring column blocks as one."""
     width = max(part.edges.shape[1] for part in parts)
-    padded = [_wider(part.edges, width) for part in parts]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS if name != "edges"}
-    return _identified({**joined, "edges": np.concatenate(padded)})
+    return _identified(concatenated([_with_edges(part, width) for part in parts]))
 
 
-def replaced_references(reference: Reference, where: NDArray[np.bool_], others: Reference) -> Reference:
+def replaced_references(reference: Reference, where: Where, others: Reference) -> Reference:
     """A reference with some of its columns taken from another one, in order."""
     width = max(reference.edges.shape[1], others.edges.shape[1])
-    arrays = {name: getattr(reference, name).copy() for name in _ARRAYS if name != "edges"}
-    for name, array in arrays.items():
-        array[where] = getattr(others, name)
-    edges = _wider(reference.edges, width).copy()
-    edges[where] = _wider(others.edges, width)
-    return _identified({**arrays, "edges": edges})
+    return _identified(replaced(_with_edges(reference, width), where, _with_edges(others, width)))
 
 
-def _wider(edges: Floats, width: int) -> Floats:
-    return np.pad(edges, ((0, 0), (0, width - edges.shape[1])), constant_values=np.inf)
+def _with_edges(reference: Reference, width: int) -> Reference:
+    more = ((0, 0), (0, width - reference.edges.shape[1]))
+    return replace(reference, edges=np.pad(reference.edges, more, constant_values=np.inf))
 
 
-def _identified(arrays: dict[str, NDArray[Any]]) -> Reference:
+def _identified(reference: Reference) -> Reference:
+    """The same with the id that its arrays give it."""
     found = hashlib.sha256()
-    for name in _ARRAYS:
-        found.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return Reference(found.hexdigest()[:16], **arrays)
+    for array in arrays_of(reference).values():
+        found.update(np.ascontiguousarray(array).tobytes())
+    return replace(reference, id=found.hexdigest()[:16])
 
 
 def stacked(columns: Sequence[ColumnFrame]) -> Reference:
     count, width = len(columns), SPARE + max((column.edges.size for column in columns), default=0)
     return _identified(
-        {
-            "center": np.array([column.center for column in columns], dtype=np.float64),
-            "origin": np.array([column.origin for column in columns], dtype=np.float64),
-            "scale": np.array([column.scale for column in columns], dtype=np.float64),
-            "slots": np.array([column.slots for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
-            "coarse": np.array([column.coarse for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
-            "edges": np.array([_padded(column.edges, width) for column in columns]).reshape(count, width),
-            "steps": np.array([column.steps for column in columns]).reshape(count, REGIONS, 2),
-            "first_edge": np.array([column.first_edge for column in columns], dtype=np.uint16).reshape(
+        Reference(
+            "",
+            center=np.array([column.center for column in columns], dtype=np.float64),
+            origin=np.array([column.origin for column in columns], dtype=np.float64),
+            scale=np.array([column.scale for column in columns], dtype=np.float64),
+            slots=np.array([column.slots for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
+            coarse=np.array([column.coarse for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
+            edges=np.array([_padded(column.edges, width) for column in columns]).reshape(count, width),
+            steps=np.array([column.steps for column in columns]).reshape(count, REGIONS, 2),
+            first_edge=np.array([column.first_edge for column in columns], dtype=np.uint16).reshape(
                 count, REGIONS, PARTS + 1
             ),
-            "flip_edges": np.array([_padded(column.flip_edges, FLIP_EDGES) for column in columns]).reshape(
+            flip_edges=np.array([_padded(column.flip_edges, FLIP_EDGES) for column in columns]).reshape(
                 count, FLIP_EDGES
             ),
-        }
+        )
     )
 
 

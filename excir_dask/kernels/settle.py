@@ -7,7 +7,7 @@ first or last one, the value is exact; else it is interpolated, and the cell's s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,20 +87,6 @@ def settle(state: ColumnState, reference: Reference, centering: str) -> ColumnSt
         error[j] = found.error + (rounding if np.isfinite(rounding) else 0.0)
         jump[j] = _jump(runs, int(state.n[j]), CENTERINGS[centering].levels, spread)
     return ColumnStats(state.n, state.missing, state.low, state.high, q25, q75, center, error, jump, missed)
-
-
-def replaced(stats: ColumnStats, where: NDArray[np.bool_], others: ColumnStats) -> ColumnStats:
-    """Statistics with those of some columns taken from others."""
-    arrays = {}
-    for field in fields(ColumnStats):
-        arrays[field.name] = getattr(stats, field.name).copy()
-        arrays[field.name][where] = getattr(others, field.name)
-    return ColumnStats(**arrays)
-
-
-def concatenate_stats(parts: Sequence[ColumnStats]) -> ColumnStats:
-    """Statistics of neighbouring columns as one."""
-    return ColumnStats(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(ColumnStats)})
 
 
 def elements(state: ColumnState, reference: Reference, j: int) -> Elements:

@@ -9,13 +9,14 @@ centres: :mod:`excir_dask.kernels.recenter` moves them to the final ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import InternalError
+from excir_dask.kernels.array_records import arrays_of, concatenated, replaced
 
 Floats = NDArray[np.float64]
 
@@ -101,58 +102,50 @@ def merge_state(parts: Sequence[State]) -> State:
 
 def merge_columns(parts: Sequence[ColumnState]) -> ColumnState:
     """Columns over the rows of all parts."""
-    reference = _same_reference(parts)  # first: arrays of different references may differ in shape
-    arrays = {name: _combined(name, [getattr(part, name) for part in parts]) for name in _arrays(ColumnState)}
-    return ColumnState(reference, **arrays)
+    _same_reference(parts)  # first: arrays of different references may differ in shape
+    arrays: dict[str, Any] = {
+        name: _combined(name, [getattr(part, name) for part in parts]) for name in arrays_of(parts[0])
+    }
+    return replace(parts[0], **arrays)
 
 
 def _merge_pairs(parts: Sequence[PairState]) -> PairState:
-    reference = _same_reference(parts)
-    arrays = {name: _added([getattr(part, name) for part in parts]) for name in _arrays(PairState)}
-    return PairState(reference, **arrays)
+    _same_reference(parts)
+    arrays: dict[str, Any] = {name: _added([getattr(part, name) for part in parts]) for name in arrays_of(parts[0])}
+    return replace(parts[0], **arrays)
 
 
 def concatenate_state(parts: Sequence[State]) -> State:
     """Neighbouring columns over the same rows as one."""
     columns, pairs = [part.columns for part in parts], [part.pairs for part in parts]
-    return State(
-        ColumnState(
-            _same_reference(columns),
-            **{name: np.concatenate([getattr(part, name) for part in columns]) for name in _arrays(ColumnState)},
-        ),
-        PairState(
-            _same_reference(pairs),
-            **{name: np.concatenate([getattr(part, name) for part in pairs], axis=1) for name in _arrays(PairState)},
-        ),
-    )
+    _same_reference(columns)
+    _same_reference(pairs)
+    return State(concatenated(columns), concatenated(pairs, axis=1))
 
 
 def replaced_state(state: State, where: NDArray[np.bool_], others: State, columns: str, pairs: str) -> State:
     """A state with some of its columns taken from another one; ``columns`` and ``pairs`` are the new references."""
-    found = {}
-    for name in _arrays(ColumnState):
-        array, other = getattr(state.columns, name), getattr(others.columns, name)
-        if array.ndim > 1:  # cells: those of another reference may be more
-            empty = {"cell_low": np.inf, "cell_high": -np.inf}.get(name, 0.0)
-            width = max(array.shape[1], other.shape[1])
-            array, other = (np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=empty) for a in (array, other))
-        found[name] = array.copy()
-        found[name][where] = other
-    both = {}
-    for name in _arrays(PairState):
-        both[name] = getattr(state.pairs, name).copy()
-        both[name][:, where] = getattr(others.pairs, name)
-    return State(ColumnState(columns, **found), PairState(pairs, **both))
+    width = max(one.columns.cells.shape[1] for one in (state, others))  # another reference may have more cells
+    found = replaced(_with_cells(state.columns, width), where, _with_cells(others.columns, width))
+    both = replaced(state.pairs, where, others.pairs, axis=1)
+    return State(replace(found, reference=columns), replace(both, reference=pairs))
+
+
+def _with_cells(state: ColumnState, width: int) -> ColumnState:
+    more = ((0, 0), (0, width - state.cells.shape[1]))
+    return replace(
+        state,
+        cells=np.pad(state.cells, more),
+        cell_low=np.pad(state.cell_low, more, constant_values=np.inf),
+        cell_high=np.pad(state.cell_high, more, constant_values=-np.inf),
+        cell_total=np.pad(state.cell_total, more) if state.cell_total.shape[1] else state.cell_total,
+    )
 
 
 def one_unit(state: State) -> State:
     """The same with all rows as one unit: a row group that was read in batches."""
     n, d = state.pairs.sums[..., 0], state.pairs.sums[..., 1]
     return replace(state, pairs=replace(state.pairs, units=np.stack([n * n, n * d, d * d], axis=-1)))
-
-
-def _arrays(kind: type[ColumnState] | type[PairState]) -> list[str]:
-    return [field.name for field in fields(kind) if field.name != "reference"]
 
 
 def _combined(name: str, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -170,11 +163,10 @@ def _added(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return total
 
 
-def _same_reference(parts: Sequence[ColumnState] | Sequence[PairState]) -> str:
-    """The reference of all parts; states that are seen from different ones mean nothing together."""
+def _same_reference(parts: Sequence[ColumnState] | Sequence[PairState]) -> None:
+    """Refuse states that are seen from different references: they mean nothing together."""
     for part in parts:
         if part.reference != parts[0].reference:
             raise InternalError(
                 f"a state seen from reference {part.reference} cannot be combined with one from {parts[0].reference}"
             )
-    return parts[0].reference

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
@@ -17,14 +16,12 @@ from excir_dask.graph.lake_state import LakeState, Settled, merge_lakes, settle_
 from excir_dask.graph.state_files import state_digest
 from excir_dask.kernels.scores import score
 from excir_dask.lake.sample import SAMPLINGS
+from excir_dask.pipeline.metadata import output_figures
 from excir_dask.pipeline.run_id import make_id
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
 from excir_dask.results.storage import check_target
 from excir_dask.results.tables import feature_table, group_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +66,7 @@ def merge(
     names = [_name(result, number) for number, result in enumerate(results, 1)]
     found = [result if isinstance(result, Explanation) else Explanation.load(result) for result in results]
     _check_settings(found, names)
+    _check_apart(found, names)
     states = [explanation.state for explanation in found]
     digests = [state_digest(state) for state in states]
     order = sorted(range(len(found)), key=lambda i: digests[i])  # sums do not depend on the order of arrival
@@ -100,6 +98,26 @@ def _check_settings(found: Sequence[Explanation], names: Sequence[str]) -> None:
                 )
 
 
+def _check_apart(found: Sequence[Explanation], names: Sequence[str]) -> None:
+    """Refuse a result that is part of another one, whose rows would count twice."""
+    seen: dict[str, str] = {}
+    for explanation, name in zip(found, names, strict=True):
+        for run in _runs(explanation):
+            if run in seen:
+                raise UsageError(
+                    f"{seen[run]} and {name} both hold the rows of run {run}, which would count twice; leave one out"
+                )
+            seen[run] = name
+
+
+def _runs(explanation: Explanation) -> tuple[str, ...]:
+    """Runs whose rows an explanation holds, as far as they have ids."""
+    made = explanation.provenance
+    if made.merged is not None:
+        return made.merged
+    return () if made.run_id is None else (made.run_id,)
+
+
 def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState, began: float) -> Explanation:
     """An explanation from the state of all rows; what the parts share is taken from the first."""
     settled, settings, names = settle_state(lake), first.facts.settings, list(first.outputs["output"])
@@ -113,7 +131,7 @@ def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState
     return Explanation(
         features=table,
         groups=group_table(table, groups, settings.rank_by),
-        outputs=_outputs(first.outputs, settled),
+        outputs=first.outputs.assign(**output_figures(settled.outputs)),
         facts=_facts(first.facts, parts),
         provenance=_provenance(first.provenance, parts, began),
         source=lake,
@@ -128,18 +146,6 @@ def _warn(settled: Settled, lake: LakeState) -> None:
             "quartiles of %s lie outside what the reference covers (%s); center_bound says how far off the scores can "
             "be, and a run over all rows gives exact ones", count(len(missed), "column"), listed(missed),
         )  # fmt: skip
-
-
-def _outputs(outputs: pd.DataFrame, settled: Settled) -> pd.DataFrame:
-    found = settled.outputs
-    return outputs.assign(
-        n=found.n,
-        center=found.center,
-        center_error=found.error,
-        q25=found.q25,
-        q75=found.q75,
-        flag=["constant" if constant else "" for constant in found.constant],
-    )
 
 
 def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
@@ -158,9 +164,9 @@ def _provenance(first: Provenance, parts: Sequence[Explanation], began: float) -
     return replace(
         first,
         lake=LakeSource(
-            name=f"{count(len(parts), 'result')} merged: {listed([part.provenance.lake.name for part in parts])}",
-            remarks=tuple(f"merged from run {run}" for run in ids if run is not None),
+            name=f"{count(len(parts), 'result')} merged: {listed([part.provenance.lake.name for part in parts])}"
         ),
+        merged=tuple(sorted(run for part in parts for run in _runs(part))),
         slices=sum(part.provenance.slices for part in parts),
         bytes_read=0,
         resumed_states=None,

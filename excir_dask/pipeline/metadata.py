@@ -33,18 +33,20 @@ def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats) -> 
     """A row per output."""
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            "output": list(names),
-            "column": outputs.columns.columns if outputs.model is None else [outputs.model.predict_type] * len(names),
-            "n": found.n,
-            "center": found.center,
-            "center_error": found.error,
-            "q25": found.q25,
-            "q75": found.q75,
-            "flag": ["constant" if constant else "" for constant in found.constant],
-        }
-    )
+    columns = outputs.columns.columns if outputs.model is None else [outputs.model.predict_type] * len(names)
+    return pd.DataFrame({"output": list(names), "column": columns, **output_figures(found)})
+
+
+def output_figures(found: ColumnStats) -> dict[str, Any]:
+    """What the table of outputs says about each."""
+    return {
+        "n": found.n,
+        "center": found.center,
+        "center_error": found.error,
+        "q25": found.q25,
+        "q75": found.q75,
+        "flag": ["constant" if constant else "" for constant in found.constant],
+    }
 
 
 def facts(

@@ -163,5 +163,7 @@ class Provenance(Record):
     """package -> version"""
     run_id: str | None = None
     """the same for the same options and files; None for a DataFrame"""
+    merged: tuple[str, ...] | None = None
+    """ids of the runs whose states were added up; None for a run of its own"""
     audit: Mapping[str, Any] | None = None
     """what manifest.json of an audited window says about the audit"""

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from one_pass import awkward_columns, awkward_outputs, exact_cir, passed, refer, watch
 
 from excir_dask.graph.closer import WIDE
+from excir_dask.kernels.array_records import concatenated, replaced
 from excir_dask.kernels.centers import CENTERINGS
-from excir_dask.kernels.recenter import concatenate_sums, recentre, replaced_sums
+from excir_dask.kernels.recenter import recentre
 from excir_dask.kernels.reference import FLIP_EDGES
 
 
@@ -102,10 +103,10 @@ def test_sums_of_some_columns_can_be_replaced_and_stand_side_by_side():
     rng = np.random.default_rng(0)
     columns = [rng.standard_normal(50) + j for j in range(4)]
     whole = passed(columns, columns[0]).sums
-    joined = concatenate_sums([passed(columns[:1], columns[0]).sums, passed(columns[1:], columns[0]).sums])
+    joined = concatenated([passed(columns[:1], columns[0]).sums, passed(columns[1:], columns[0]).sums], axis=-1)
     np.testing.assert_array_equal(joined.numerator, whole.numerator)
     other = passed([columns[0], columns[2]], columns[0]).sums
-    mixed = replaced_sums(whole, np.array([False, True, False, True]), other)
+    mixed = replaced(whole, np.array([False, True, False, True]), other, axis=-1)
     np.testing.assert_array_equal(mixed.denominator, whole.denominator[:, [0, 0, 2, 2]])
     np.testing.assert_array_equal(mixed.abs_x, whole.abs_x[[0, 0, 2, 2]])
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_pass import awkward_columns, exact_center, passed, refer, watch, weighted_quantiles
 
+from excir_dask.kernels.array_records import concatenated, replaced
 from excir_dask.kernels.centers import CENTERINGS, Centering
 from excir_dask.kernels.runs import Elements, Quantile, quantile
-from excir_dask.kernels.settle import concatenate_stats, replaced, settle
+from excir_dask.kernels.settle import settle
 from excir_dask.kernels.state import ColumnState
 
 seeds = st.integers(0, 2**32 - 1)
@@ -114,7 +115,7 @@ def test_statistics_of_some_columns_can_be_replaced_and_stand_side_by_side():
     columns = [rng.standard_normal(50) + j for j in range(4)]
     whole = passed(columns, columns[0]).features
     parts = [passed(columns[:1], columns[0]).features, passed(columns[1:], columns[0]).features]
-    joined = concatenate_stats(parts)
+    joined = concatenated(parts)
     np.testing.assert_array_equal(joined.center, whole.center)
     where = np.array([False, True, False, True])
     other = passed([columns[0], columns[2]], columns[0]).features

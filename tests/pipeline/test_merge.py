@@ -160,8 +160,14 @@ def test_what_cannot_be_merged_is_named(days, tmp_path):
     stranger = explain(day(1), **OPTIONS)
     with pytest.raises(UsageError, match="seen from different references; compute result 2 again with --reference"):
         merge([days[0], stranger])
-    with pytest.raises(UsageError, match="are of the same rows"):
+    with pytest.raises(UsageError, match="both hold the rows of run"):
         merge([days[0], days[1], days[0]])
+    with pytest.raises(UsageError, match="result 1 and result 2 are of the same rows"):
+        merge([stranger, stranger])
+    both = merge(days[:2], out=tmp_path / "both")
+    assert len(both.provenance.merged) == 2
+    with pytest.raises(UsageError, match="both hold the rows of run"):
+        merge([tmp_path / "both", days[2], days[1]])
     with pytest.raises(UsageError, match="differ in centering: midhinge and mean"):
         merge([days[0], explain(day(1), centering="mean", **OPTIONS)])
     with pytest.raises(UsageError, match="give two or more"):
