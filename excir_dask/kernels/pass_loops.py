@@ -35,39 +35,20 @@ def _cell(edges: Floats, first: int, stop: int, v: float) -> int:
 
 
 @compiled
-def _plain_sums(x: Floats, center: float, m: Floats) -> tuple[float, float, float, float, float, float, float]:
+def _sums(x: Floats, center: float, m: Floats, w: Floats) -> tuple[float, float, float, float, float, float, float]:
     n = d = s2 = sp = t0 = t1 = t2 = 0.0
     for i in range(x.size):
         away = x[i] - center
         p = away * m[i]
         s = math.copysign(1.0, p)
         q = abs(p)
+        mass = w[i] if w.size else 1.0
         n += p
         d += q
         s2 += p * p
         sp += p * q
-        t0 += s
-        t1 += away * s
-        t2 += m[i] * s
-    return n, d, s2, sp, t0, t1, t2
-
-
-@compiled
-def _weighted_sums(
-    x: Floats, center: float, m: Floats, w: Floats
-) -> tuple[float, float, float, float, float, float, float]:
-    n = d = s2 = sp = t0 = t1 = t2 = 0.0
-    for i in range(x.size):
-        away = x[i] - center
-        p = away * m[i]
-        s = math.copysign(1.0, p)
-        q = abs(p)
-        n += p
-        d += q
-        s2 += p * p
-        sp += p * q
-        t0 += w[i] * s
-        t1 += w[i] * away * s
+        t0 += mass * s
+        t1 += mass * away * s
         t2 += m[i] * s
     return n, d, s2, sp, t0, t1, t2
 
@@ -196,10 +177,7 @@ def _pairs(x: Floats, center: float, side: Side, start: int, unit: Floats, tally
     stop = start + x.size
     for k in range(side.moves.shape[0]):
         m = side.moves[k, start:stop]
-        if side.weights.size:
-            n, d, s2, sp, t0, t1, t2 = _weighted_sums(x, center, m, side.weights[start:stop])
-        else:
-            n, d, s2, sp, t0, t1, t2 = _plain_sums(x, center, m)
+        n, d, s2, sp, t0, t1, t2 = _sums(x, center, m, side.weights[start:stop])
         unit[k, 0] += n
         unit[k, 1] += d
         tally.sums[k, 2] += s2
