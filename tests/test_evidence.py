@@ -73,9 +73,9 @@ def test_a_section_is_replaced_and_nothing_else():
 
 def test_both_forms_of_a_group_are_equal_for_one_member_only():
     groups = forms.groups()
-    assert forms.first_form(*groups["{x}"]) == pytest.approx(forms.second_form(*groups["{x}"]), abs=1e-12)
+    assert forms.first_form(*groups["{x}"]) == pytest.approx(forms.second_form(*groups["{x}"]), abs=1e-6)
     assert forms.first_form(*groups["{x, -x}"]) == 1.0
-    assert forms.second_form(*groups["{x, -x}"]) == pytest.approx(0.5, abs=1e-12)
+    assert forms.second_form(*groups["{x, -x}"]) == pytest.approx(0.5, abs=1e-6)
 
 
 def test_the_truth_of_friedmans_function_is_that_of_a_simulation():
@@ -100,9 +100,9 @@ def test_the_order_by_dependence_agrees_with_shap_on_six_real_sets():
     except archives.UnreachableError as error:
         pytest.skip(str(error))
     means = {name: np.mean(comparison.correlations(found, name), axis=0)[0] for name in comparison.OURS}
-    assert means["dependence"] >= 0.6
-    assert means["dependence"] > means["strength"]
-    assert comparison.near(found, "dependence", 8) >= 5
+    assert means[comparison.DEPENDENCE] >= 0.6
+    assert means[comparison.DEPENDENCE] > means[comparison.DEFAULT]
+    assert comparison.near(found, comparison.DEPENDENCE, 8) >= 5
 
 
 def test_the_job_names_its_sections_if_one_is_misspelt():

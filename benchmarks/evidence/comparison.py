@@ -16,7 +16,14 @@ from evidence.real_sets import REAL_SETS, RealSet
 from evidence.scores import scored
 from excir_dask.kernels.agreement import kendall, spearman
 
-OURS = ("strength", "cir", "dependence")
+OURS = {
+    "cir, as the paper ranks": lambda found: found["cir"],
+    "|2 cir - 1|": lambda found: (2 * found["cir"] - 1).abs(),
+    "strength, our default": lambda found: -found["rank"],  # features that chance explains are last
+    "dependence": lambda found: found["dependence"],
+}
+"""orders that one run gives"""
+PAPER, SIGNLESS, DEFAULT, DEPENDENCE = OURS
 REFERENCE = "mean |SHAP|"
 TOPS = (3, 5, 8)
 """8 is the paper's"""
@@ -47,8 +54,8 @@ def compared(made: RealSet) -> Compared:
     scored(X, margins(model, X))  # compiles
     began = time.process_time()
     found = scored(X, margins(model, X))
-    seconds = {OURS[0]: time.process_time() - began}
-    scores = {name: found[name].to_numpy() for name in OURS}
+    seconds = {DEFAULT: time.process_time() - began}
+    scores = {name: order(found).to_numpy(dtype=np.float64) for name, order in OURS.items()}
     for name, method in METHODS.items():
         began = time.process_time()
         scores[name] = method(model, X, y_fit)
@@ -92,15 +99,15 @@ def summary(found: Mapping[str, Compared]) -> str:
     """The first paragraph of the page."""
     order = {name: np.mean(correlations(found, name), axis=0)[0] for name in found[next(iter(found))].scores}
     refit = {name: np.mean([one.refit[8][name] for one in found.values()]) for name in order}
-    better = sorted((name for name in METHODS if name != REFERENCE and order[name] > order["strength"]), key=order.get)
+    better = sorted((name for name in METHODS if name != REFERENCE and order[name] > order[DEFAULT]), key=order.get)
     ahead = f"all {len(better)}" if len(better) == len(METHODS) - 1 else f"{len(better)} of the {len(METHODS) - 1}"
     return (
         f"**CIR is not a measure of importance.** On {len(found)} real sets its order by strength agrees with mean "
-        f"\\|SHAP\\| by {order['strength']:.2f} (Spearman; {order['cir']:.2f} if ranked by CIR itself, as the paper "
+        f"\\|SHAP\\| by {order[DEFAULT]:.2f} (Spearman; {order[PAPER]:.2f} if ranked by CIR itself, as the paper "
         f"does), and {ahead} other methods tried agree better ({better[0]} {order[better[0]]:.2f} to {better[-1]} "
-        f"{order[better[-1]]:.2f}). Models that are fitted to its first 8 features reach {refit['strength']:.3f} on "
+        f"{order[better[-1]]:.2f}). Models that are fitted to its first 8 features reach {refit[DEFAULT]:.3f} on "
         f"average, those of mean \\|SHAP\\| {refit[REFERENCE]:.3f}. The column `dependence`, which comes from the same "
-        f"pass, agrees by {order['dependence']:.2f} and reaches {refit['dependence']:.3f}. CIR says something else, "
+        f"pass, agrees by {order[DEPENDENCE]:.2f} and reaches {refit[DEPENDENCE]:.3f}. CIR says something else, "
         "and says it well: in which direction a feature goes with the output, and how purely."
     )
 
@@ -112,7 +119,8 @@ def section(found: Mapping[str, Compared]) -> str:
     for method in (*OURS, *others):
         pairs = correlations(found, method)
         means = np.mean(pairs, axis=0)
-        rows.append([method, *(f"{pair[0]:.2f}" for pair in pairs), f"**{means[0]:.2f}**", f"{means[1]:.2f}"])
+        cells = [*(f"{pair[0]:.2f}" for pair in pairs), f"**{means[0]:.2f}**", f"{means[1]:.2f}"]
+        rows.append([_escaped(method), *cells])
     sizes = [f"{name}, {len(one.features)} features" for name, one in found.items()]
     parts = ["Spearman correlation with mean \\|SHAP\\|, and the mean of Kendall's tau:", ""]
     parts += [table(["method", *sizes, "mean", "mean tau"], rows), ""]
@@ -121,7 +129,7 @@ def section(found: Mapping[str, Compared]) -> str:
         refits = [one.refit[8][method] for one in found.values()]
         counts = [f"{near(found, method, k)} of {len(found)}" for k in TOPS]
         cells = [*(f"{value:.3f}" for value in refits), f"**{np.mean(refits):.3f}**", *counts]
-        rows.append([method.replace("|", "\\|"), *cells])
+        rows.append([_escaped(method), *cells])
     whole = [one.quality for one in found.values()]
     rows.append(["*all features*", *(f"{value:.3f}" for value in [*whole, np.mean(whole)]), *[""] * len(TOPS)])
     parts += [
@@ -136,11 +144,16 @@ def section(found: Mapping[str, Compared]) -> str:
 def times(found: Mapping[str, Compared]) -> str:
     """Processor seconds per method; they depend on the machine."""
     rows = [
-        ["all of ours, at once" if method in OURS else method.replace("|", "\\|"), *_seconds(found, method)]
-        for method in (OURS[0], *METHODS)
+        ["all of ours, at once" if method in OURS else _escaped(method), *_seconds(found, method)]
+        for method in (DEFAULT, *METHODS)
     ]
     return table(["processor seconds", *(f"{name}, {one.rows:,} rows" for name, one in found.items())], rows)
 
 
 def _seconds(found: Mapping[str, Compared], method: str) -> list[str]:
     return [f"{one.seconds[method]:.2f}" for one in found.values()]
+
+
+def _escaped(name: str) -> str:
+    """A name in a cell of a table."""
+    return name.replace("|", "\\|")

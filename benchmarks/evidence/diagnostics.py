@@ -13,7 +13,7 @@ from evidence.scores import scored
 from excir_dask.kernels.agreement import kendall, spearman
 
 ROWS = 20_000
-SHOWN = {"cir": "{:.3f}", "lift": "{:+.3f}", "strength": "{:.3f}", "dependence": "{:.3f}", "bend": "{:.2f}"}
+SHOWN = {"cir": "{:.3f}", "null": "{:.3f}", "strength": "{:.3f}", "dependence": "{:.3f}", "bend": "{:.2f}"}
 """columns of the tables, if a run has them, and how their numbers are printed"""
 Case = tuple[pd.DataFrame, Floats]
 
@@ -98,7 +98,8 @@ CASES: dict[str, tuple[Callable[[], Case], str]] = {
 
 
 def _figures(row: pd.Series) -> list[str]:
-    return [SHOWN[column].format(row[column]) for column in SHOWN if column in row]
+    shown = (column for column in SHOWN if column in row)
+    return ["" if pd.isna(row[column]) else SHOWN[column].format(row[column]) for column in shown]
 
 
 def cases() -> str:
@@ -123,8 +124,9 @@ def recovery() -> str:
     ]
     measures = {"Kendall's tau with the truth": kendall, "Spearman with the truth": spearman}
     for title, measure in measures.items():
-        values = (measure(found[column].abs().to_numpy(), truth) for column in shown)
-        rows.append([title, "", *(f"{value:.2f}" for value in values), ""])
+        ranked = ("cir", "strength", "dependence")
+        values = ("" if name not in ranked else f"{measure(found[name].to_numpy(), truth):.2f}" for name in shown)
+        rows.append([title, "", *values, ""])
     return table(["column", "share of the variance", *shown, "flag"], rows)
 
 

@@ -20,7 +20,7 @@ def save(found: Mapping[str, Compared], path: Path = PICTURE) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    names = [REFERENCE, *(name for name in METHODS if name != REFERENCE), "dependence", "strength", "cir"]
+    names = [REFERENCE, *(name for name in METHODS if name != REFERENCE), *reversed(OURS)]
     with mpl.rc_context({"svg.hashsalt": "excir", "svg.fonttype": "none"}):
         figure = Figure(figsize=(11, 6.6), layout=padded())
         panels = figure.subplots(2, 3, sharey=True)
