@@ -6,7 +6,8 @@ import platform
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.measure import Measurement
@@ -27,6 +28,8 @@ from excir_dask.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+
+version = cache(metadata.version)  # 2 ms per package, a tenth of a small run
 
 
 def output_table(names: Sequence[str], outputs: Outputs, found: ColumnStats) -> pd.DataFrame:
