@@ -179,6 +179,7 @@ def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path, two_workers)
     assert counting.rows == LONG
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_outputs_of_workers_that_die_between_the_scans_are_computed_again(tmp_path, monkeypatch):
     lake = long_lake(tmp_path / "lake")

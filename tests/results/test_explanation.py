@@ -12,6 +12,8 @@ from excir_dask.errors import LakeError, UsageError
 from excir_dask.render.terminal import cells
 from excir_dask.results.tables import group_table
 
+pytestmark = pytest.mark.usefixtures("without_bokeh")
+
 
 @pytest.fixture
 def explanation(synchronous):
