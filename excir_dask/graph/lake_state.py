@@ -73,8 +73,8 @@ def settle_state(lake: LakeState) -> Settled:
     return Settled(concatenated(stats), outputs, concatenated(sums, axis=-1))
 
 
-def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:
-    """The rows of all parts; messages call them ``names``."""
+def check_same_view(parts: Sequence[LakeState], names: Sequence[str]) -> None:
+    """Reject states that cannot be merged; messages call them ``names``."""
     first = parts[0]
     for part, name in zip(parts, names, strict=True):
         for what, one, other in (
@@ -89,8 +89,12 @@ def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:
                 f"{names[0]} and {name} are seen from different references; compute {name} again with "
                 f"--reference {names[0]}, then merge them"
             )
+
+
+def merge_lakes(parts: Sequence[LakeState]) -> LakeState:
+    """The rows of all parts, which have the same columns and outputs and are seen from the same reference."""
     return replace(
-        first,
+        parts[0],
         state=merge_state([part.state for part in parts]),
         span=merge_spans([part.span for part in parts]),
     )

@@ -39,6 +39,8 @@ class Request:
     """categories of a column that become features; the others become one feature together"""
     sample_rows: int = 0
     """rows to return to the client as they are"""
+    joint: bool = True
+    """rows by coarse cells of feature and output: what dependence and profiles are made of"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def look(scans: Scans, request: Request, pilot: Pilot, reference: LakeState | No
     start = _pilot(scans, request, pilot) if reference is None else _given(reference, layout, centering)
     wanted = PassRequest(
         totals=CENTERINGS[centering].needs_totals,
-        joint=False,
+        joint=request.joint,
         sample_rows=request.sample_rows,
         threshold=draw_threshold(request.sample_rows, plan.rows),
     )

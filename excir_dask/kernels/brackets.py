@@ -51,6 +51,9 @@ _BEYOND = 2
 _WIDE = 3.0
 """interquartile ranges beyond the quartiles that buckets reach"""
 
+_WIDER = 8.0
+"""the same where more than a twentieth of the rows lies beyond those"""
+
 
 def make_reference(
     summaries: Sequence[ColumnSummary],
@@ -184,9 +187,11 @@ def _center(
 
 def _buckets(summary: ColumnSummary) -> tuple[float, float]:
     """Origin and scale of equal buckets over the part of the range that matters."""
-    q01, q25, q75, q99 = map(float, rough_quantiles(summary, np.array([0.01, 0.25, 0.75, 0.99])))
-    wide = _WIDE * (q75 - q25)
-    low, high = max(summary.low, q25 - wide), min(summary.high, q75 + wide)
+    q25, q75 = map(float, quantiles(summary, [0.25, 0.75]))
+    q01, q05, q95, q99 = map(float, rough_quantiles(summary, np.array([0.01, 0.05, 0.95, 0.99])))
+    wide, wider = _WIDE * (q75 - q25), _WIDER * (q75 - q25)
+    low = max(summary.low, min(q25 - wide, max(q05, q25 - wider)))
+    high = min(summary.high, max(q75 + wide, min(q95, q75 + wider)))
     if not low < high:
         low, high = q01, q99
     if not low < high:
@@ -241,7 +246,17 @@ def _shares(summary: ColumnSummary, low: float, high: float) -> tuple[float, flo
 
 
 def _coarse(summary: ColumnSummary, origin: float, scale: float) -> NDArray[np.uint8]:
-    """Coarse cell of each bucket."""
-    cuts = rough_quantiles(summary, np.arange(1, COARSE) / COARSE)
-    cells = np.unique(places(cuts, origin, scale, BUCKETS))
-    return np.searchsorted(cells, np.arange(BUCKETS), side="right").astype(np.uint8)
+    """Coarse cell of each bucket: about equally full, but a bucket with as much as a cell is one by itself."""
+    masses = np.bincount(places(summary.points, origin, scale, BUCKETS), summary.weights, minlength=BUCKETS)
+    cuts: list[int] = []
+    inside, left, before = 0.0, float(masses.sum()), -1
+    for bucket in map(int, np.flatnonzero(masses)):
+        room = COARSE - len(cuts)
+        full = left / room
+        if room > 1 and inside > 0 and (inside + masses[bucket] / 2 > full or masses[bucket] >= full):
+            cuts.append(before + 1 if masses[before] >= full else bucket)
+            left -= inside
+            inside = 0.0
+        inside += masses[bucket]
+        before = bucket
+    return np.searchsorted(cuts, np.arange(BUCKETS), side="right").astype(np.uint8)

@@ -19,6 +19,9 @@ Rows = NDArray[np.int64]
 Near = tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
 """rows around the centre of each output in turn: where they end, the rows, and their cells"""
 
+_NOTHING = (np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0)
+"""limits and sums of a column without values"""
+
 
 @dataclass(frozen=True)
 class OutputSide:
@@ -45,9 +48,11 @@ class OutputSide:
         return int(self.outputs.shape[1])
 
     @cached_property
-    def moved(self) -> tuple[Floats, Floats]:
-        """For each output, the sums of w (y - b) and of w |y - b|."""
-        return self.moves.sum(axis=1), np.abs(self.moves).sum(axis=1)
+    def moved(self) -> tuple[Floats, Floats, Floats]:
+        """For each output, the sums of w (y - b), w |y - b| and w (y - b)^2."""
+        away = self.outputs - self.reference.center[:, None] if self.weights.size else self.moves
+        squares = np.array([(m * d).sum() for m, d in zip(self.moves, away, strict=True)])
+        return self.moves.sum(axis=1), np.abs(self.moves).sum(axis=1), squares
 
     def present(self, where: Rows) -> OutputSide:
         """The same over some of the rows."""
@@ -118,7 +123,7 @@ def observe(columns: Iterable[Floats], side: OutputSide, reference: Reference) -
     """
     found = _Tallies(reference, side, len(side.outputs))
     for j, x in enumerate(columns):
-        found.output_total[j], found.output_absolute[j] = found.add(j, x).moved
+        found.output_total[j], found.output_absolute[j], found.output_squares[j] = found.add(j, x).moved
     return State(found.columns(), found.pairs())
 
 
@@ -139,14 +144,15 @@ class _Tallies:
         self.reference, self.side, self.outputs = reference, side, outputs
         self.n, self.missing = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.fractional, self.weight = np.zeros(count, dtype=np.int64), np.zeros(count)
-        self.limits = np.tile([np.inf, -np.inf, 0.0, 0.0], (count, 1))
+        self.limits = np.tile(_NOTHING, (count, 1))
         self.slots, self.slot_total = np.zeros((count, slots)), np.zeros((count, slots if side.totals else 0))
         self.cells, self.cell_total = np.zeros((count, cells)), np.zeros((count, cells if side.totals else 0))
         self.cell_low, self.cell_high = np.full((count, cells), np.inf), np.full((count, cells), -np.inf)
-        self.flip_weight = np.zeros((count, FLIP_EDGES))
+        self.flip_weight, self.coarse = np.zeros((count, FLIP_EDGES)), np.zeros((count, COARSE))
+        self.weight_squares = np.zeros(count)
         self.sums, self.units = np.zeros((count, outputs, 7)), np.zeros((count, outputs, 3))
-        self.joint = np.zeros((count, outputs if coarse else 0, coarse, coarse))
-        self.output_total, self.output_absolute = np.zeros((count, outputs)), np.zeros((count, outputs))
+        self.joint = np.zeros((count, outputs, coarse, coarse))
+        self.output_total, self.output_absolute, self.output_squares = np.zeros((3, count, outputs))
         self.flips, self.output_flips = (np.zeros((count, outputs, FLIP_EDGES, 4)) for _ in range(2))
         self.memory = scratch(side.rows, outputs, BUCKETS, coarse)
 
@@ -161,6 +167,7 @@ class _Tallies:
             count = self._pass(j, x, side, checked=True)
         self.n[j], self.missing[j] = x.size, self.side.rows - x.size
         self.weight[j] = side.weights.sum() if side.weights.size else x.size
+        self.weight_squares[j] = (side.weights * side.weights).sum() if side.weights.size else x.size
         self.fractional[j] = np.count_nonzero(side.weights != np.rint(side.weights))
         mass = side.weights.take(self.memory.near_rows[:count]) if side.weights.size else None
         self.flip_weight[j] = np.bincount(self.memory.near_cells[:count], mass, minlength=FLIP_EDGES)
@@ -176,34 +183,35 @@ class _Tallies:
             ref.edges[j], ref.steps[j], ref.first_edge[j], flip_edges,
         )  # fmt: skip
         tally = Tally(
-            self.limits[j], self.slots[j], self.cells[j], self.cell_low[j], self.cell_high[j], self.slot_total[j],
-            self.cell_total[j], self.sums[j], self.units[j], self.flips[j], self.output_flips[j], self.joint[j],
+            self.limits[j], self.slots[j], self.coarse[j], self.cells[j], self.cell_low[j], self.cell_high[j],
+            self.slot_total[j], self.cell_total[j], self.sums[j], self.units[j], self.flips[j], self.output_flips[j],
+            self.joint[j],
         )  # fmt: skip
-        joint = side.coarse if self.joint.size else side.coarse[:0, :0]
+        joint = side.coarse if self.joint.shape[-1] else side.coarse[:0, :0]
         paired = Side(side.weights, side.units, side.moves[: self.outputs], joint, *side.near)
         return int(column_pass(x, grid, paired, tally, self.memory, checked))
 
     def _clear(self, j: int) -> None:
-        self.limits[j] = np.inf, -np.inf, 0.0, 0.0
+        self.limits[j] = _NOTHING
         self.cell_low[j], self.cell_high[j] = np.inf, -np.inf
         for array in (
-            self.slots, self.slot_total, self.cells, self.cell_total, self.sums, self.units, self.flips,
+            self.slots, self.slot_total, self.coarse, self.cells, self.cell_total, self.sums, self.units, self.flips,
             self.output_flips, self.joint,
         ):  # fmt: skip
             array[j] = 0.0
 
     def columns(self) -> ColumnState:
-        low, high, total, absolute = np.ascontiguousarray(self.limits.T)
+        low, high, total, absolute, squares, balance = np.ascontiguousarray(self.limits.T)
         return ColumnState(
             self.reference.id, self.n, self.missing, self.weight, self.fractional, low + 0.0, high + 0.0, total,
-            absolute, self.slots, self.cells, self.cell_low, self.cell_high, self.flip_weight, self.slot_total,
-            self.cell_total,
+            absolute, squares, balance, self.weight_squares, self.coarse, self.slots, self.cells,
+            self.cell_low, self.cell_high, self.flip_weight, self.slot_total, self.cell_total,
         )  # fmt: skip
 
     def pairs(self) -> PairState:
-        joint = self.joint if self.joint.size else np.zeros((len(self.n), self.outputs, 0, 0))
         arrays = (
-            self.sums, self.units, self.output_total, self.output_absolute, self.flips, self.output_flips, joint
+            self.sums, self.units, self.output_total, self.output_absolute, self.output_squares, self.flips,
+            self.output_flips, self.joint,
         )  # fmt: skip
         identity = f"{self.reference.id}-{self.side.reference.id}"
         return PairState(identity, *(np.ascontiguousarray(array.swapaxes(0, 1)) for array in arrays))

@@ -69,20 +69,24 @@ def _limits(x: Floats) -> tuple[float, float]:
 
 
 @compiled
-def _spread(x: Floats, center: float, w: Floats) -> tuple[float, float]:
-    """Sums of w (x - center) and w |x - center|."""
-    total = absolute = 0.0
+def _spread(x: Floats, center: float, w: Floats) -> tuple[float, float, float, float]:
+    """Sums of w d, w |d|, w d^2 and w sign d, with d = x - center."""
+    total = absolute = squares = balance = 0.0
     if w.size:
         for i in range(x.size):
             away = x[i] - center
             total += w[i] * away
             absolute += w[i] * abs(away)
+            squares += w[i] * away * away
+            balance += math.copysign(w[i], away)
     else:
         for i in range(x.size):
             away = x[i] - center
             total += away
             absolute += abs(away)
-    return total, absolute
+            squares += away * away
+            balance += math.copysign(1.0, away)
+    return total, absolute, squares, balance
 
 
 @compiled
@@ -194,6 +198,12 @@ def _joint(codes: NDArray[np.uint8], others: NDArray[np.uint8], width: int, foun
 
 
 @compiled
+def _joint_weights(codes: NDArray[np.uint8], others: NDArray[np.uint8], w: Floats, found: Floats) -> None:
+    for i in range(others.size):
+        found[codes[i], others[i]] += w[i]
+
+
+@compiled
 def _flips(
     x: Floats, center: float, m: Floats, w: Floats, start: int, rows: NDArray[np.uint32], cells: NDArray[np.uint8],
     found: Floats,
@@ -259,7 +269,7 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
             stop = min(start + BLOCK, side.units[u + 1])
             some = x[start:stop]
             w = side.weights[start:stop]
-            total, absolute = _spread(some, grid.center, w)
+            total, absolute, squares, balance = _spread(some, grid.center, w)
             if not (checked or math.isfinite(absolute)):
                 return -1
             low, high = _limits(some)
@@ -267,6 +277,8 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
             limits[1] = max(limits[1], high)
             limits[2] += total
             limits[3] += absolute
+            limits[4] += squares
+            limits[5] += balance
             listed = _bucket_rows(some, w, grid, memory)
             before = near
             near = _closer(some, w, start, memory.listed[:listed], grid, tally, memory, before)
@@ -275,7 +287,10 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
             _pairs(some, grid.center, side, start, unit, tally)
             _all_flips(some, grid, side, start, before, near, tally, memory)
             for k in range(joint):
-                _joint(memory.codes, side.coarse[k, start:stop], width, memory.joint[k])
+                if w.size:
+                    _joint_weights(memory.codes, side.coarse[k, start:stop], w, tally.joint[k])
+                else:
+                    _joint(memory.codes, side.coarse[k, start:stop], width, memory.joint[k])
         for k in range(outputs):
             n, d = unit[k, 0], unit[k, 1]
             tally.sums[k, 0] += n
@@ -284,7 +299,9 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
             tally.units[k, 1] += n * d
             tally.units[k, 2] += d * d
     for b in range(grid.slots.size):
-        tally.slots[grid.slots[b]] += memory.masses[b] if side.weights.size else memory.counts[b]
+        mass = memory.masses[b] if side.weights.size else memory.counts[b]
+        tally.slots[grid.slots[b]] += mass
+        tally.coarse[grid.coarse[b]] += mass
         if tally.slot_total.size:
             tally.slot_total[grid.slots[b]] += memory.totals[b]
     for k in range(joint):

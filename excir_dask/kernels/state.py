@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 class ColumnState:
     """What some columns looked like over some rows, seen from a reference."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     reference: str
     """id of the reference; states of others do not merge with this one"""
@@ -45,6 +45,14 @@ class ColumnState:
     """sum of w (x - a)"""
     absolute: Annotated[Floats, "columns"]
     """sum of w |x - a|"""
+    squares: Annotated[Floats, "columns"]
+    """sum of w (x - a)^2"""
+    balance: Annotated[Floats, "columns"]
+    """sum of w sign(x - a); the sign of zero is positive"""
+    weight_squares: Annotated[Floats, "columns"]
+    """sum of w^2 over the rows with a value; n without weights"""
+    coarse: Annotated[Floats, "columns", "coarse"]
+    """weight per coarse cell"""
     slots: Annotated[Floats, "columns", "slots"]
     """weight per slot of the reference"""
     cells: Annotated[Floats, "columns", "cells"]
@@ -65,7 +73,7 @@ class ColumnState:
 class PairState:
     """How some columns moved with every output, seen from a reference."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     reference: str
     """ids of the columns' and the outputs' reference"""
@@ -77,12 +85,14 @@ class PairState:
     """sum of w (y - b) over the rows where the column has a value"""
     output_absolute: Annotated[Floats, "outputs", "columns"]
     """sum of w |y - b| over the same rows"""
+    output_squares: Annotated[Floats, "outputs", "columns"]
+    """sum of w (y - b)^2 over the same rows"""
     flips: Annotated[Floats, "outputs", "columns", "flips", "four"]
     """of w s, w s d, s m, |p| per cell around the column's centre"""
     output_flips: Annotated[Floats, "outputs", "columns", "flips", "four"]
     """the same per cell around the output's centre"""
     joint: Annotated[Floats, "outputs", "columns", "coarse", "coarse"]
-    """rows by coarse cells of column and output; no cells if nobody asked"""
+    """weight by coarse cells of column and output; no cells if nobody asked"""
 
 
 @dataclass(frozen=True)

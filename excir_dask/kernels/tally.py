@@ -49,8 +49,9 @@ class Tally(NamedTuple):
     """What is found of a column: arrays that are added to."""
 
     limits: Floats
-    """smallest and largest value, sum of w (x - a) and of w |x - a|"""
+    """smallest and largest value, and the sums of w d, w |d|, w d^2 and w sign d, with d = x - a"""
     slots: Floats
+    coarse: Floats
     cells: Floats
     cell_low: Floats
     cell_high: Floats
@@ -66,7 +67,7 @@ class Tally(NamedTuple):
     output_flips: Floats
     """the same per cell around the output's centre"""
     joint: Floats
-    """(outputs, coarse, coarse) rows; (0, 0, 0) if nobody asked"""
+    """(outputs, coarse, coarse) weights; (0, 0, 0) if nobody asked"""
 
 
 class Scratch(NamedTuple):

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
-from excir_dask.graph.lake_state import LakeState, Settled, merge_lakes, settle_state
+from excir_dask.graph.lake_state import LakeState, Settled, check_same_view, merge_lakes, settle_state
 from excir_dask.graph.state_files import state_digest
 from excir_dask.kernels.scores import score
 from excir_dask.lake.sample import SAMPLINGS
@@ -75,7 +75,8 @@ def merge(
             raise UsageError(
                 f"{names[i]} and {names[j]} are of the same rows, which would count twice; name one of them"
             )
-    lake = merge_lakes([states[i] for i in order], [names[i] for i in order])
+    check_same_view(states, names)
+    lake = merge_lakes([states[i] for i in order])
     merged = _explained(found[order[0]], [found[i] for i in order], lake, began)
     if target is not None:
         merged.save(target, overwrite)

@@ -45,8 +45,8 @@ GRID = Grid(CENTER, ORIGIN, SCALE, SLOTS, COARSE, spare(EDGES), STEPS, FIRST, sp
 def tally(outputs: int, totals: bool = True, joint: bool = True) -> Tally:
     size, coarse = EDGES.size + SPARE + 2, 3 if joint else 0
     return Tally(
-        np.array([np.inf, -np.inf, 0.0, 0.0]), np.zeros(5), np.zeros(size), np.full(size, np.inf),
-        np.full(size, -np.inf), np.zeros(5 if totals else 0), np.zeros(size if totals else 0),
+        np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0]), np.zeros(5), np.zeros(3), np.zeros(size),
+        np.full(size, np.inf), np.full(size, -np.inf), np.zeros(5 if totals else 0), np.zeros(size if totals else 0),
         np.zeros((outputs, 7)), np.zeros((outputs, 3)), np.zeros((outputs, 5, 4)), np.zeros((outputs, 5, 4)),
         np.zeros((outputs if joint else 0, coarse, coarse)),
     )  # fmt: skip
@@ -97,7 +97,8 @@ def check_pair_sums(units: np.ndarray, outputs: int, weighted: bool, seed: int) 
     n, m = (np.array([part[:, u].sum(axis=1) for u in parts]) for part in (p, np.abs(p)))
     expected = [(n * n).sum(axis=0), (n * m).sum(axis=0), (m * m).sum(axis=0)]
     np.testing.assert_allclose(found.units, np.transpose(expected), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.limits[2:], [(w * d).sum(), (w * np.abs(d)).sum()], rtol=1e-9, atol=1e-9)
+    sums = [(w * each).sum() for each in (d, np.abs(d), d * d, np.where(d < 0, -1.0, 1.0))]
+    np.testing.assert_allclose(found.limits[2:], sums, rtol=1e-9, atol=1e-9)
     assert found.limits[:2].tolist() == [x.min(initial=np.inf), x.max(initial=-np.inf)]
 
 
@@ -180,13 +181,16 @@ def test_no_row_around_a_centre_is_lost_between_blocks(weighted):
     check_flips(x, np.array([0, 5, x.size]), 2, weighted, seed=1)
 
 
-@given(values, st.integers(1, 2), seeds)
-def test_rows_are_counted_by_both_coarse_cells(x, outputs, seed):
+@given(values, st.integers(1, 2), st.booleans(), seeds)
+def test_rows_are_counted_by_coarse_cells_alone_and_with_those_of_outputs(x, outputs, weighted, seed):
     rng = np.random.default_rng(seed)
     others = rng.integers(0, 3, (outputs, x.size)).astype(np.uint8)
-    found = passed(x, moves=rng.standard_normal((outputs, x.size)), others=others)[0]
+    w, given_weights = weigh(x, weighted)
+    found = passed(x, given_weights, moves=rng.standard_normal((outputs, x.size)), others=others)[0]
+    cells = COARSE[buckets(x)]
+    assert found.coarse.tolist() == np.bincount(cells, w, minlength=3).tolist()
     for k in range(outputs):
-        expected = np.bincount(3 * COARSE[buckets(x)] + others[k], minlength=9)
+        expected = np.bincount(3 * cells + others[k], w, minlength=9)
         assert found.joint[k].ravel().tolist() == expected.tolist()
 
 

@@ -53,6 +53,40 @@ def test_every_part_of_a_reference_is_in_order_and_fits(columns, centering, comp
             assert found.first_edge[j, region].tolist() == expected.tolist(), name
 
 
+def coarse_counts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The coarse cell of each value, and how many values each has."""
+    found = refer([x])
+    cells = found.coarse[0][[bucket(v, found.origin[0], found.scale[0]) for v in x]]
+    return cells, np.bincount(cells, minlength=COARSE)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_coarse_cells_are_about_equally_full(seed):
+    rng = np.random.default_rng(seed)
+    for x in (rng.normal(size=20_000), rng.random(20_000), rng.lognormal(size=20_000)):
+        counts = coarse_counts(x)[1]
+        assert counts.min() > 0
+        assert counts.max() < 1.5 * x.size / COARSE
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.95])
+def test_heavy_values_have_coarse_cells_of_their_own(seed, share):
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(20_000) < share, 0.0, rng.normal(1.0, 1.0, 20_000).round(3))
+    cells, counts = coarse_counts(x)
+    mine = cells[x == 0][0]
+    assert (cells[x == 0] == mine).all()
+    assert counts[mine] < (x == 0).sum() + 0.01 * x.size, "neighbours within a bucket's width at most"
+    assert np.count_nonzero(counts) >= COARSE - 2
+
+
+def test_few_values_are_coarse_cells_each():
+    x = np.repeat(np.arange(12.0), np.arange(1, 13))
+    assert np.count_nonzero(coarse_counts(x)[1]) >= 10
+    assert coarse_counts(np.repeat([0.0, 1.0], [95, 5]))[1][:2].tolist() == [95, 5]
+
+
 @pytest.mark.parametrize("centering", ["mean", "trimmed"])
 def test_a_centre_of_few_values_has_cells_on_both_sides(centering):
     """A pass finds the same centre up to rounding, which may be on either side."""
