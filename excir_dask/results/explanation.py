@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from excir_dask.graph.lake_state import LakeState
     from excir_dask.kernels.uncertainty import Stability
+    from excir_dask.results.profile import Profile
 
 FORMAT = "excir-explanation"
 VERSION = 1
@@ -172,6 +173,37 @@ class Explanation(views.Displayed):
         """
         table = group_table(self.features, groups, self.facts.settings.rank_by)
         return replace(self, groups=table)
+
+    def profile(self, name: str, output: str | None = None) -> Profile:
+        """The output's quartiles along the cells of a feature, with counts, missing share and scores.
+
+        Parameters
+        ----------
+        name : str
+            A feature, or a text column: then there is a cell per category.
+        output : str, optional
+            Default: the first one.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from excir_dask import explain
+        >>> frame = pd.DataFrame({"gear": [1.0, 1, 2, 2, 2, 3], "pred": [0.0, 2, 3, 3, 5, 9]})
+        >>> explain(frame, output="pred").profile("gear").table[["cell", "rows", "q50"]]
+          cell  rows  q50
+        0    1   2.0  0.0
+        1    2   3.0  3.0
+        2    3   1.0  9.0
+        """
+        from excir_dask.results.profile import profile_of
+
+        features, outputs = self.of(output), list(self.outputs["output"])
+        found = str(features["output"].iloc[0])
+        return profile_of(self.state, name, outputs.index(found), features, self.groups[self.groups["output"] == found])
+
+    def plot_profile(self, name: str, output: str | None = None, ax: Axes | None = None) -> Axes:
+        """The output's median and quartiles along a feature, and how the rows spread over it (needs matplotlib)."""
+        return views.profile(self.profile(name, output), ax)
 
     def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
         """Bars of the ``k`` best ranked features with their errors (needs matplotlib)."""

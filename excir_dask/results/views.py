@@ -31,19 +31,19 @@ class Displayed:
 
 def text(result: Any) -> str:
     """A result as text for a terminal."""
-    from excir_dask.render.text import agreement, explanation, sweep, training
+    from excir_dask.render.text import agreement, explanation, profile, sweep, training
 
     kinds: dict[str, Any] = {
-        "Agreement": agreement, "Explanation": explanation, "Sweep": sweep, "Training": training,
+        "Agreement": agreement, "Explanation": explanation, "Profile": profile, "Sweep": sweep, "Training": training,
     }  # fmt: skip
     return str(kinds[type(result).__name__].text(result))
 
 
 def html(result: Any) -> str:
     """A result as a fragment of HTML for a notebook."""
-    from excir_dask.render.html.notebook import agreement, explanation, sweep
+    from excir_dask.render.html.notebook import agreement, explanation, profile, sweep
 
-    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}
+    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Profile": profile, "Sweep": sweep}
     return str(kinds[type(result).__name__](result))
 
 
@@ -75,6 +75,13 @@ def ranking(explanation: Any, k: int, output: str | None, ax: Axes | None) -> Ax
     from excir_dask.render.plots.ranking import ranking
 
     return ranking(explanation, k, output, ax)
+
+
+def profile(result: Any, ax: Axes | None) -> Axes:
+    """An output along one feature."""
+    from excir_dask.render.plots.profile import plot_profile
+
+    return plot_profile(result, ax)
 
 
 def heatmap(

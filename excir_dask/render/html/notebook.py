@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.render.plots.ranking import COLOURS
 from excir_dask.render.text import agreement as agreement_text
 from excir_dask.render.text import explanation as explanation_text
+from excir_dask.render.text import profile as profile_text
 from excir_dask.render.text import sweep as sweep_text
 from excir_dask.render.text.explanation import ARROWS, MEMBERS, members_of
 from excir_dask.render.text.notes import notes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from excir_dask.results.agreement import Agreement
     from excir_dask.results.explanation import Explanation
+    from excir_dask.results.profile import Profile
     from excir_dask.results.sweep import Sweep
 
 BAR = 12
@@ -53,6 +55,20 @@ def agreement(result: Agreement, top: int = 10) -> str:
             *map(_paragraph, [agreement_text.KEY, *agreement_text.notes(result)]),
         ]
     )
+
+
+def profile(result: Profile) -> str:
+    """A row per cell."""
+    table = result.table
+    shares = [f"{share:.1%}" for share in table["share"]]
+    rows = [
+        [escape(cell), f"{rows:,.6g}", share, *(f"{figure:.4g}" for figure in figures)]
+        for cell, rows, share, *figures in zip(
+            table["cell"], table["rows"], shares, *(table[name] for name in table.columns[5:]), strict=True
+        )
+    ]
+    titles = ["cell", "rows", "share", *table.columns[5:]]
+    return _fragment([_paragraph(profile_text.headline(result)), _table(titles, rows)])
 
 
 def sweep(result: Sweep) -> str:
