@@ -253,7 +253,7 @@ VERSIONS = {
     "ColumnState": (1, "836f36cb"),
     "PairState": (1, "0ec33a04"),
     "RowSample": (1, "04674397"),
-    "RowCounts": (1, "3404c4d0"),
+    "RowCounts": (2, "e2911a3e"),
     "ModelOutputs": (1, "cdc6403e"),
     "LakeState": (1, "760c9f2c"),
 }
