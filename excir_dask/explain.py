@@ -49,6 +49,7 @@ def explain(
     group_correlated: float | None = None,
     group_rows: int = 5000,
     weights: str | None = None,
+    where: str | None = None,
     fraction: float | str = 1.0,
     sampling: str | None = None,
     seed: int = 0,
@@ -107,6 +108,12 @@ def explain(
         Rows of that sample.
     weights : str, optional
         Column of row weights. Whole weights count as repeated rows, other weights are scaled to a mean of 1.
+    where : str, optional
+        Rows to explain: comparisons of columns with values or other columns, as in Python, joined by ``and``, ``or``
+        and ``not``: ``"date >= '2026-09-01' and region in ['EU', 'UK']"``. ``x is None`` asks for missing values; names
+        that are no plain words go in backticks. Columns may be text, dates, truth values or partition keys, and need
+        not be features. Rows for which the condition is false, or unknown because a value is missing, do not count.
+        Files and row groups whose statistics rule out a match are not read.
     fraction : float or "auto"
         Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
         until the top features are those of all rows with the given confidence.

@@ -92,6 +92,8 @@ def _check_settings(found: Sequence[Explanation], names: Sequence[str]) -> None:
     first = found[0].facts.settings
     for other, name in zip(found[1:], names[1:], strict=True):
         for field in fields(first):
+            if field.name == "where" and first.where and other.facts.settings.where:  # both are parts of what is merged
+                continue
             one, two = getattr(first, field.name), getattr(other.facts.settings, field.name)
             if one != two:
                 raise UsageError(
@@ -157,7 +159,16 @@ def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
     }
     constant = [name for name in first.constant if all(name in part.facts.constant for part in parts)]
     out_of_range = sorted({name for part in parts for name in part.facts.out_of_range})
-    return replace(first, rows=RowCounts(**rows), constant=tuple(constant), out_of_range=tuple(out_of_range), auto=None)
+    filters = list(dict.fromkeys(part.facts.settings.where for part in parts))
+    where = filters[0] if len(filters) == 1 else " or ".join(f"({each})" for each in filters)
+    return replace(
+        first,
+        settings=replace(first.settings, where=where),
+        rows=RowCounts(**rows),
+        constant=tuple(constant),
+        out_of_range=tuple(out_of_range),
+        auto=None,
+    )
 
 
 def _provenance(first: Provenance, parts: Sequence[Explanation], began: float) -> Provenance:

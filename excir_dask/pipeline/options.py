@@ -34,6 +34,7 @@ from excir_dask.pipeline.option_kinds import (
     Secrets,
     Share,
     Text,
+    Where,
 )
 
 if TYPE_CHECKING:
@@ -120,6 +121,9 @@ class ExplainOptions:
     )
     group_rows: int = _option(5000, Integer(2), "Rows to find groups in.")
     weights: str | None = _option(None, Text(), "Column of row weights.", Counts.RESOLVED, metavar="COLUMN")
+    where: str | None = _option(
+        None, Where(), "Rows to explain, such as \"date >= '2026-09-01' and region == 'EU'\".", metavar="CONDITION"
+    )
     fraction: float | str = _option(
         1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
     )

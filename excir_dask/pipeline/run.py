@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from excir_dask.errors import DataError
+from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
@@ -16,6 +16,7 @@ from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
+from excir_dask.lake.prune import nothing_matches
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.pipeline.groups import all_groups
 from excir_dask.pipeline.inputs import Inputs
@@ -59,6 +60,9 @@ def run(
     selection, sample = inputs.plan.selection, inputs.sample
     if inputs.outputs.model is not None and not runner.in_process:
         inputs.outputs.model.check_sendable()
+    if not inputs.plan.spans:
+        assert inputs.layout.where is not None, "only a filter leaves row groups out"
+        raise NoRowsError(nothing_matches(inputs.layout.where, inputs.rows, inputs.sample.fraction))
     group_rows = None if inputs.groups.correlated is None else options.group_rows
     measured = measure(
         inputs.plan,
@@ -89,7 +93,8 @@ def run(
         outputs=output_table(output_names, inputs.outputs, outputs.stats),
         facts=facts(
             inputs, measured, constant, out_of_range, output_names,
-            fraction=sample.fraction, sampling=sample.by, seed=sample.seed, weights=selection.weight,
+            where=options.where, weights=selection.weight,
+            fraction=sample.fraction, sampling=sample.by, seed=sample.seed,
             centering=options.centering, rank_by=options.rank_by,
             categoricals=options.categoricals, max_categories=options.max_categories,
             group_correlated=inputs.groups.correlated, group_rows=group_rows,

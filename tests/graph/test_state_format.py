@@ -253,7 +253,7 @@ VERSIONS = {
     "ColumnState": (3, "7820c9ad"),
     "PairState": (2, "53df72f6"),
     "RowSample": (1, "04674397"),
-    "RowCounts": (1, "3404c4d0"),
+    "RowCounts": (2, "e2911a3e"),
     "ModelOutputs": (1, "cdc6403e"),
     "LakeState": (1, "760c9f2c"),
 }

@@ -97,7 +97,8 @@ def _strongest(table: pd.DataFrame, way: int) -> list[str]:
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Numbers at a glance."""
     rows, settings = explanation.facts.rows, explanation.facts.settings
-    sample = "all rows of the lake" if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
+    everything = "all rows of the lake" if settings.where is None else f"all rows where {settings.where}"
+    sample = everything if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
     outputs, model = list(explanation.outputs["output"]), explanation.provenance.model
     source = "columns of the lake" if len(outputs) > 1 else "a column of the lake"
     groups = explanation.groups["group"].nunique()
@@ -122,6 +123,9 @@ def read(explanation: Explanation) -> list[tuple[str, str]]:
     if lake.files is not None:
         found.append(("Files", f"{lake.files:,}, {size(lake.bytes or 0)}"))
     found.append(("Rows of the lake", f"{rows.lake:,}"))
+    if settings.where is not None:
+        found.append(("Rows that count", settings.where))
+        found.append(("Dropped: other rows", f"{rows.filtered_out:,}"))
     if settings.fraction < 1:
         by = "row by row" if settings.sampling == "rows" else "in whole row groups"
         found.append(("Sample", f"{rows.sampled:,} rows ({percent(settings.fraction)}), {by}, seed {settings.seed}"))

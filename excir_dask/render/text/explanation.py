@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, percent, printable_lines
 from excir_dask.render.terminal import bar, cells, fill, fit, short
-from excir_dask.render.text.notes import goal, notes
+from excir_dask.render.text.notes import goal, notes, sampled_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,8 +60,12 @@ def with_intervals(explanation: Explanation, output: str) -> pd.DataFrame:
 def headline(explanation: Explanation) -> str:
     """One line: how much was read and explained."""
     rows, settings = explanation.facts.rows, explanation.facts.settings
-    part = rows.sampled / rows.lake if rows.lake else 1.0
-    share = "" if settings.fraction == 1 else f" ({percent(part)} sample of {rows.lake:,})"
+    if settings.where is None:
+        part = rows.sampled / rows.lake if rows.lake else 1.0
+        share = "" if settings.fraction == 1 else f" ({percent(part)} sample of {rows.lake:,})"
+    else:
+        sample = "" if settings.fraction == 1 else f", {percent(sampled_share(explanation))} sample"
+        share = f" (of {rows.lake:,}, where {settings.where}{sample})"
     features, outputs = explanation.features["feature"].nunique(), len(explanation.outputs)
     return f"ExCIR over {count(rows.used, 'row')}{share}, {count(features, 'feature')}, {count(outputs, 'output')}"
 

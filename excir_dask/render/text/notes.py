@@ -30,6 +30,9 @@ def notes(explanation: Explanation) -> list[str]:
     """Sentences on dropped rows, columns left out, accuracy and flags."""
     rows = explanation.facts.rows
     found = list(explanation.provenance.lake.remarks)
+    where = explanation.facts.settings.where
+    if where is not None:
+        found.append(f"{count(rows.filtered_out, 'row')} left out: only rows with {where} count")
     if rows.without_output:
         found.append(f"{count(rows.without_output, 'row')} without an output dropped")
     if rows.without_weight:
@@ -52,7 +55,7 @@ def sampled_share(explanation: Explanation) -> float:
     rows, settings = explanation.facts.rows, explanation.facts.settings
     if not SAMPLINGS[settings.sampling].whole_row_groups or not rows.lake:
         return settings.fraction
-    return rows.sampled / rows.lake
+    return (rows.sampled + rows.filtered_out) / rows.lake
 
 
 def _left_out(explanation: Explanation) -> list[str]:
