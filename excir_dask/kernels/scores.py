@@ -118,8 +118,12 @@ def score(
     variance = np.where(by_units, between, variance)
     dx, dy = features.error[None, :], outputs.error[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
-    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy + sums.uncertain
-    bound = np.where(constant, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
+    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
+    # other centres change N and D; what is uncertain changes D alone, and a ratio of at most 1 by half as much
+    least = denominator - sums.uncertain
+    bound = np.divide(effect, least, out=np.ones_like(effect), where=least > 0) + sums.uncertain / safe / 2.0
+    unknown = ~moves & (effect + sums.uncertain > 0)  # nothing moves, as far as approximate centres tell
+    bound = np.where(constant, 0.0, np.where(moves, np.minimum(bound, 1.0), unknown))
     return Scores(
         cir=score,
         strength=strength(score),
