@@ -39,7 +39,7 @@ class RunSettings(Record):
     """column of row weights"""
     centering: str
     rank_by: str
-    """what ranks follow: strength or cir"""
+    """what ranks follow: strength, dependence or cir"""
     categoricals: str
     """what became of text columns: omit or indicators"""
     max_categories: int
@@ -48,6 +48,8 @@ class RunSettings(Record):
     """correlation from which on groups were found; None where none were looked for"""
     group_rows: int | None
     """rows in which groups were looked for"""
+    dependence: bool = True
+    """rows were counted by cells"""
 
 
 @dataclass(frozen=True, kw_only=True)
