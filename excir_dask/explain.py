@@ -58,6 +58,7 @@ def explain(
     k: int = 8,
     centering: str = "midhinge",
     rank_by: str = "strength",
+    dependence: bool = True,
     reference: str | os.PathLike[str] | Explanation | None = None,
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
@@ -127,8 +128,13 @@ def explain(
         least ``target_jaccard``.
     centering : {"midhinge", "median", "mean", "trimmed"}
         Centre of features and outputs.
-    rank_by : {"strength", "cir"}
-        Rank by ``abs(2 cir - 1)``, or by ``cir`` as the paper does (features that move against the output come last).
+    rank_by : {"strength", "dependence", "cir"}
+        Rank by how far ``cir`` is from what chance gives (``abs(lift)``), by ``dependence``, which sees movements that
+        are not one-way too, or by ``cir`` as the paper does (features that move against the output come last). In the
+        first two orders, features that chance explains come last.
+    dependence : bool
+        Count rows by 16 x 16 cells of feature and output: what ``dependence`` and the flags "bends" and "interacts"
+        come from. Without it, those columns are empty.
     reference : path or Explanation, optional
         An earlier explanation of the same features and outputs, such as yesterday's. Its provisional centres are used
         and no pilot is read: ``merge`` can then add the two up. Scores do not depend on it beyond ``center_bound``.

@@ -52,6 +52,14 @@ class Sums:
     """at least the sum of w |x~|"""
     weight: Annotated[Floats, "columns"]
     """sum of w over the rows where the column has a value"""
+    tilt: Annotated[Floats, "columns"]
+    """k = sum w x~ / sum w |x~|: 0 where values lie evenly around the centre, 1 where none lies below it"""
+    output_tilt: Pairs
+    """the same of the output, over the rows where the column has a value"""
+    correlation: Pairs
+    """Pearson's, over the same rows; NaN where a square is too large or too small for a float"""
+    rows: Annotated[Floats, "columns"]
+    """(sum w)^2 / sum w^2, the rows that the weights are worth (Kish)"""
 
     @property
     def uncertain(self) -> Floats:
@@ -97,9 +105,13 @@ def recentre(
     # a row of the cell that the final centre lies in is no further from it than the cell is wide
     with np.errstate(invalid="ignore"):  # infinite widths are dealt with below
         most = 2.0 * across.width[None, :] * (np.abs(partial[..., 2]) + np.abs(y) * across.unsure[None, :])
-        output_most = 2.0 * output_across.width[:, None] * (
-            np.abs(output_partial[..., 1]) + np.abs(x) * output_across.unsure[:, None]
-        )  # fmt: skip
+        output_most = (
+            2.0
+            * output_across.width[:, None]
+            * (np.abs(output_partial[..., 1]) + np.abs(x) * output_across.unsure[:, None])
+        )
+    # of the outputs, what is known is of all rows, not of those where a column has a value
+    share = weight / np.where(outputs.weight > 0, outputs.weight, 1.0)[:, None]
     # rows around both centres change their sign twice
     twice = 4.0 * np.abs(x * y) * np.minimum(across.weight[None, :], output_across.weight[:, None])
     return Sums(
@@ -115,7 +127,38 @@ def recentre(
         pairs.output_absolute + np.abs(y) * weight,
         columns.absolute + np.abs(shifts[0]) * columns.weight,
         columns.weight,
+        _tilt(columns.total, columns.absolute, columns.balance, columns.weight, shifts[0], across.passed),
+        _tilt(
+            pairs.output_total,
+            pairs.output_absolute,
+            share * outputs.balance[:, None],
+            weight,
+            y,
+            share * output_across.passed[:, None],
+        ),
+        _correlation(state, n),
+        np.divide(columns.weight**2, columns.weight_squares, out=np.zeros(x.size), where=columns.weight_squares > 0),
     )
+
+
+def _tilt(total: Floats, absolute: Floats, balance: Floats, weight: Floats, shift: Floats, passed: Floats) -> Floats:
+    """Sum of distances over sum of absolute distances from the final centre.
+
+    The former is exact. In the latter the rows that the centre passed count with the middles of their cells.
+    """
+    below = absolute - shift * balance + 2.0 * passed
+    ratio = np.divide(total - shift * weight, below, out=np.zeros(below.shape), where=below > 0)
+    return np.clip(ratio, -1.0, 1.0)
+
+
+def _correlation(state: State, products: Floats) -> Floats:
+    columns, pairs = state.columns, state.pairs
+    weight = np.where(columns.weight > 0, columns.weight, 1.0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        spread = np.sqrt(columns.squares - columns.total**2 / weight)
+        output_spread = np.sqrt(pairs.output_squares - pairs.output_total**2 / weight)
+        found = (products - pairs.output_total * (columns.total / weight)) / spread / output_spread
+    return np.clip(np.where(np.isfinite(found), found, np.nan), -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -135,17 +178,23 @@ class _Crossed:
     """weight of that cell"""
     weight: Floats
     """weight of all of these cells"""
+    passed: Floats
+    """sum of w times the distance from the final centre, over the rows between the two centres, by middles of cells"""
 
 
 def _crossed(reference: Reference, state: ColumnState, shift: Floats) -> _Crossed:
     whole, partial = np.zeros(reference.flip_edges.shape), np.zeros(reference.flip_edges.shape)
-    width, even = np.zeros(shift.size), np.zeros(shift.size)
+    width, even, passed = np.zeros(shift.size), np.zeros(shift.size), np.zeros(shift.size)
     for j in map(int, np.flatnonzero(shift)):
         edges = reference.flip_edges[j][np.isfinite(reference.flip_edges[j])]
         center = float(reference.center[j])
         final = center + float(shift[j])
         home, there = np.searchsorted(edges, [center, final], side="right").tolist()
-        whole[j, min(home, there + 1) : max(home, there)] = 1.0
+        between = slice(min(home, there + 1), max(home, there))
+        whole[j, between] = 1.0
+        middles = edges[:-1] + np.diff(edges) / 2.0  # of the cells from 1 on
+        inner = slice(max(between.start, 1), min(between.stop, edges.size))
+        passed[j] = np.dot(state.flip_weight[j, inner], np.abs(final - middles[inner.start - 1 : inner.stop - 1]))
         if not edges[0] <= final < edges[-1]:
             width[j] = np.inf
             continue
@@ -153,10 +202,11 @@ def _crossed(reference: Reference, state: ColumnState, shift: Floats) -> _Crosse
             partial[j, there], width[j] = 1.0, final - edges[there - 1]
         else:
             partial[j, there], width[j] = 1.0, edges[there] - final
+        passed[j] += state.flip_weight[j, there] * width[j] ** 2 / (edges[there] - edges[there - 1]) / 2.0
         if final == edges[there - 1]:  # a cell begins at the final centre: below it, all or nothing has changed
             partial[j, there] = width[j] = 0.0
             whole[j, there] = float(shift[j] < 0)
         even[j] = width[j] * (width[j] / (edges[there] - edges[there - 1]))
     unsure = (partial * state.flip_weight).sum(axis=1)
     weight = ((whole + partial) * state.flip_weight).sum(axis=1)
-    return _Crossed(whole, partial, width, even, unsure, weight)
+    return _Crossed(whole, partial, width, even, unsure, weight, passed)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.errors import UsageError
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.scores import RANKINGS
 from excir_dask.lake.plan import DEFAULT_BUDGET
@@ -142,6 +143,7 @@ class ExplainOptions:
     k: int = _option(8, Integer(1), "Size of the top.", Counts.ADAPTIVE)
     centering: str = _option("midhinge", Choice(CENTERINGS), "Centre of features and outputs.")
     rank_by: str = _option("strength", Choice(RANKINGS), "Value to rank by.")
+    dependence: bool = _option(True, Flag(), "Count rows by cells, for dependence and what bends.")
     reference: str | os.PathLike[str] | Explanation | None = _option(
         None, Result(), "Saved result whose provisional centres to use, so that both can be merged: there is no pilot.",
         Counts.RESOLVED, metavar="RUN",
@@ -181,6 +183,10 @@ class ExplainOptions:
     def __post_init__(self) -> None:
         for name in OPTIONS:
             check_option(name, getattr(self, name))
+        if self.rank_by == "dependence" and not self.dependence:
+            raise UsageError(
+                "rank_by is 'dependence', and dependence is off; leave out --no-dependence, or rank by strength or cir"
+            )
 
     @property
     def adaptive(self) -> bool:

@@ -12,6 +12,7 @@ from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
+from excir_dask.kernels.dependence import depend
 from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.settle import ColumnStats
@@ -67,7 +68,7 @@ def run(
     measured = measure(
         inputs.plan,
         inputs.layout,
-        Request(options.centering, options.max_categories, group_rows or 0),
+        Request(options.centering, options.max_categories, group_rows or 0, options.dependence),
         runner,
         frames=inputs.frames,
         model=inputs.outputs.model,
@@ -83,7 +84,10 @@ def run(
     _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
     scores = score(sums, features.stats, outputs.stats, measured.row_groups, whole_groups)
-    table = feature_table(names, output_names, features.stats, outputs.stats, sums, scores, options.rank_by)
+    dependence = depend(measured.lake.joint, scores.rows)
+    table = feature_table(
+        names, output_names, features.stats, outputs.stats, sums, scores, dependence, options.rank_by
+    )  # fmt: skip
     constant = _constant(inputs, names, features.stats) if sample.fraction < 1.0 else []
     out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(inputs.groups, selection, measured, table)
@@ -95,7 +99,7 @@ def run(
             inputs, measured, constant, out_of_range, output_names,
             where=options.where, weights=selection.weight,
             fraction=sample.fraction, sampling=sample.by, seed=sample.seed,
-            centering=options.centering, rank_by=options.rank_by,
+            centering=options.centering, rank_by=options.rank_by, dependence=options.dependence,
             categoricals=options.categoricals, max_categories=options.max_categories,
             group_correlated=inputs.groups.correlated, group_rows=group_rows,
         ),

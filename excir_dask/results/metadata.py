@@ -39,7 +39,7 @@ class RunSettings(Record):
     """column of row weights"""
     centering: str
     rank_by: str
-    """what ranks follow: strength or cir"""
+    """what ranks follow: strength, dependence or cir"""
     categoricals: str
     """what became of text columns: omit or indicators"""
     max_categories: int
@@ -50,6 +50,8 @@ class RunSettings(Record):
     """rows in which groups were looked for"""
     where: str | None = None
     """condition on the rows; None where all count"""
+    dependence: bool = True
+    """rows were counted by cells"""
 
 
 @dataclass(frozen=True, kw_only=True)

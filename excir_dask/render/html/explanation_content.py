@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, percent, size
 from excir_dask.render.html.blocks import Block, Paragraphs, Points, Strong
-from excir_dask.render.text.notes import notes
+from excir_dask.render.text.notes import notes, unseen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,12 @@ def title(explanation: Explanation) -> str:
 
 
 def summary(explanation: Explanation) -> list[Block]:
-    """The answer: plain sentences for one output, a line per output for several."""
+    """The answer: what CIR cannot see, then plain sentences for one output, a line per output for several."""
+    first: list[Block] = [Paragraphs([f"{note[0].upper()}{note[1:]}."]) for note in unseen(explanation)]
+    return [*_answer(explanation), *first]
+
+
+def _answer(explanation: Explanation) -> list[Block]:
     outputs = list(explanation.outputs["output"])
     tables = [explanation.of(output) for output in outputs[:SUMMED]]
     if len(outputs) == 1:

@@ -35,7 +35,15 @@ def explanation(result: Explanation, k: int = 15) -> str:
         parts += _ranking(str(output), "feature", features, _feature_rows(features.head(k)))
         if len(groups):
             parts += _ranking(str(output), "group", groups, _group_rows(groups.head(k), features))
-    return _fragment([*parts, *map(_paragraph, [explanation_text.KEY, *(f"note: {note}" for note in notes(result))])])
+    return _fragment(
+        [
+            *parts,
+            *map(
+                _paragraph,
+                [explanation_text.KEY, explanation_text.SIZE_KEY, *(f"note: {note}" for note in notes(result))],
+            ),
+        ]
+    )
 
 
 def agreement(result: Agreement, top: int = 10) -> str:
@@ -82,7 +90,11 @@ def sweep(result: Sweep) -> str:
 
 def _ranking(output: str, kind: str, table: pd.DataFrame, rows: Sequence[Sequence[str]]) -> list[str]:
     """The best of a table, and how many more there are."""
-    last = ["stderr", "strength"] if kind == "feature" else ["cir_scaled", "strength", "unsigned", "members"]
+    last = (
+        ["stderr", "dependence", "strength", "flag"]
+        if kind == "feature"
+        else ["cir_scaled", "strength", "unsigned", "members"]
+    )
     more = len(table) - len(rows)
     return [
         f"<p>{_bold(output)}: {kind}s</p>",
@@ -93,7 +105,16 @@ def _ranking(output: str, kind: str, table: pd.DataFrame, rows: Sequence[Sequenc
 
 def _feature_rows(table: pd.DataFrame) -> list[list[str]]:
     rows = table.to_dict("records")
-    return [[*_score(row, "feature"), f"{row['stderr']:.4f}", _bar(row)] for row in rows]
+    return [
+        [
+            *_score(row, "feature"),
+            f"{row['stderr']:.4f}",
+            f"{row['dependence']:.3f}",
+            _bar(row),
+            f"<i>{row['flag']}</i>",
+        ]
+        for row in rows
+    ]
 
 
 def _group_rows(table: pd.DataFrame, features: pd.DataFrame) -> list[list[str]]:
