@@ -30,7 +30,7 @@ _BLOCK = 1024
 """scores whose kernels are in memory at a time: 6 MB"""
 
 _ALL_PAIRS = 200
-"""features up to which Kendall's tau looks at every pair: for 20, a tenth of the time scipy spends on its arguments"""
+"""features up to which Kendall's tau looks at every pair: 20 take a tenth of the time that scipy needs"""
 
 
 def dense_ranks(rank: Ranks) -> Ranks:

@@ -95,17 +95,10 @@ def run(
         features=table,
         groups=group_table(table, groups, options.rank_by),
         outputs=output_table(output_names, inputs.outputs, outputs.stats),
-        facts=facts(
-            inputs, measured, constant, out_of_range, output_names,
-            where=options.where, weights=selection.weight,
-            fraction=sample.fraction, sampling=sample.by, seed=sample.seed,
-            centering=options.centering, rank_by=options.rank_by, dependence=options.dependence,
-            categoricals=options.categoricals, max_categories=options.max_categories,
-            group_correlated=inputs.groups.correlated, group_rows=group_rows,
-        ),
+        facts=facts(inputs, measured, constant, out_of_range, output_names, options),
         provenance=provenance(inputs, measured, began),
         source=measured.lake,
-    )  # fmt: skip
+    )
     return RunResult(explanation, measured)
 
 
