@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from hypothesis import settings
 from processes import dask_processes
 
+from excir_dask.render.html import page
+
 settings.register_profile("any machine", deadline=None)  # how long an example takes is not what is tested
 settings.load_profile("any machine")
 
@@ -34,6 +36,12 @@ def synchronous() -> Iterator[None]:
     """One thread, so that a failing test points at its line."""
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@pytest.fixture
+def without_bokeh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the extra for reports is not installed: runs lack their page, and take half as long."""
+    monkeypatch.setattr(page, "available", lambda: False)
 
 
 @pytest.fixture(scope="session")

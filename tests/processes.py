@@ -1,4 +1,4 @@
-"""A real scheduler and real workers for the tests that need them."""
+"""Commands, and a real scheduler and real workers for the tests that need them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from excir_dask.cli import excir as command_line
 
 
 @contextmanager
@@ -96,3 +100,12 @@ def excir(*arguments: object, cwd: object = None) -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300
     )
+
+
+def excir_here(*arguments: object, cwd: object = ".") -> subprocess.CompletedProcess[str]:
+    """The same in this process, where the process is not the point: a new one takes a second to import everything."""
+    with chdir(str(cwd)):
+        done = CliRunner().invoke(command_line, [str(one) for one in arguments], prog_name="excir")
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)

@@ -47,6 +47,11 @@ class LakeState:
         return (*self.features, *(name for column in self.categories for name in column.features))
 
     @property
+    def joint(self) -> NDArray[np.float64]:
+        """Weight by coarse cells, (outputs, names, cells, cells); no cells where nobody asked."""
+        return np.concatenate([self.state.pairs.joint, self.span.indicators.pairs.joint], axis=1)
+
+    @property
     def reference(self) -> str:
         """What states must share to be merged."""
         return "-".join((self.references.features.id, self.references.outputs.id, self.references.indicators.id))
@@ -73,8 +78,8 @@ def settle_state(lake: LakeState) -> Settled:
     return Settled(concatenated(stats), outputs, concatenated(sums, axis=-1))
 
 
-def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:
-    """The rows of all parts; messages call them ``names``."""
+def check_same_view(parts: Sequence[LakeState], names: Sequence[str]) -> None:
+    """Reject states that cannot be merged; messages call them ``names``."""
     first = parts[0]
     for part, name in zip(parts, names, strict=True):
         for what, one, other in (
@@ -89,8 +94,12 @@ def merge_lakes(parts: Sequence[LakeState], names: Sequence[str]) -> LakeState:
                 f"{names[0]} and {name} are seen from different references; compute {name} again with "
                 f"--reference {names[0]}, then merge them"
             )
+
+
+def merge_lakes(parts: Sequence[LakeState]) -> LakeState:
+    """The rows of all parts, which have the same columns and outputs and are seen from the same reference."""
     return replace(
-        first,
+        parts[0],
         state=merge_state([part.state for part in parts]),
         span=merge_spans([part.span for part in parts]),
     )

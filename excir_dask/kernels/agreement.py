@@ -29,6 +29,9 @@ FLOOR = 1e-9
 _BLOCK = 1024
 """scores whose kernels are in memory at a time: 6 MB"""
 
+_ALL_PAIRS = 200
+"""features up to which Kendall's tau looks at every pair: 20 take a tenth of the time that scipy needs"""
+
 
 def dense_ranks(rank: Ranks) -> Ranks:
     """Ranks from 1 without gaps, of some of the features that were ranked together.
@@ -94,14 +97,24 @@ def kendall(a: Floats, b: Floats) -> float:
     >>> round(kendall(np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.9, 0.7])), 12)
     0.333333333333
     """
+    if a.size > _ALL_PAIRS:
+        return _kendall_of_many(a, b)
+    one, other = (np.sign(np.subtract.outer(v, v)) for v in (np.round(a, DIGITS), np.round(b, DIGITS)))
+    differ = np.count_nonzero(one), np.count_nonzero(other)  # each pair counts twice, here and in the sum
+    if not all(differ):
+        return float(differ[0] == differ[1])
+    if np.array_equal(one, other):  # tau-b divides by two roots, after which 1 may be one bit off
+        return 1.0
+    return float(np.clip(0.5 * _dot(one, other) / np.sqrt(0.5 * differ[0]) / np.sqrt(0.5 * differ[1]), -1.0, 1.0))
+
+
+def _kendall_of_many(a: Floats, b: Floats) -> float:
     from scipy.stats import kendalltau
 
     if _constant(a) or _constant(b):
         return float(_constant(a) and _constant(b))
     x, y = _mean_ranks(a), _mean_ranks(b)
-    if np.array_equal(x, y):  # tau-b divides by two roots, after which 1 may be one bit off
-        return 1.0
-    return float(kendalltau(x, y).statistic)
+    return 1.0 if np.array_equal(x, y) else float(kendalltau(x, y).statistic)
 
 
 def procrustes(a: Floats, b: Floats) -> float:
@@ -196,9 +209,9 @@ def _dot(a: Floats, b: Floats) -> float:
 
 
 def _mean_ranks(a: Floats) -> Floats:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(np.round(a, DIGITS)), dtype=np.float64)
+    _, place, counts = np.unique(np.round(a, DIGITS), return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - 0.5 * (counts - 1))[place]
+    return ranks
 
 
 def _shape(a: Floats) -> Floats:

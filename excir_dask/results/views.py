@@ -31,20 +31,16 @@ class Displayed:
 
 def text(result: Any) -> str:
     """A result as text for a terminal."""
-    from excir_dask.render.text import agreement, explanation, sweep, training
+    from excir_dask.render.show import text
 
-    kinds: dict[str, Any] = {
-        "Agreement": agreement, "Explanation": explanation, "Sweep": sweep, "Training": training,
-    }  # fmt: skip
-    return str(kinds[type(result).__name__].text(result))
+    return text(result)
 
 
 def html(result: Any) -> str:
     """A result as a fragment of HTML for a notebook."""
-    from excir_dask.render.html.notebook import agreement, explanation, sweep
+    from excir_dask.render.show import html
 
-    kinds: dict[str, Any] = {"Agreement": agreement, "Explanation": explanation, "Sweep": sweep}
-    return str(kinds[type(result).__name__](result))
+    return html(result)
 
 
 def verdict(sweep: Any) -> str:
@@ -56,11 +52,9 @@ def verdict(sweep: Any) -> str:
 
 def report(result: Any, path: str | os.PathLike[str]) -> Path:
     """Write a result as one HTML file."""
-    from excir_dask.render.html import audit_page, explanation_page, sweep_page
+    from excir_dask.render.show import report
 
-    pages = {"AuditResult": audit_page, "Explanation": explanation_page, "Sweep": sweep_page}
-    page: Any = pages[type(result).__name__]
-    return Path(page.save(result, path))
+    return report(result, path)
 
 
 def add_report(result: Any, path: Path, wanted: bool | None) -> None:
@@ -75,6 +69,13 @@ def ranking(explanation: Any, k: int, output: str | None, ax: Axes | None) -> Ax
     from excir_dask.render.plots.ranking import ranking
 
     return ranking(explanation, k, output, ax)
+
+
+def profile(result: Any, ax: Axes | None) -> Axes:
+    """An output along one feature."""
+    from excir_dask.render.plots.profile import plot_profile
+
+    return plot_profile(result, ax)
 
 
 def heatmap(

@@ -1,13 +1,14 @@
 """Two explanations compared: measures, their meaning in words, and a note on everything left out."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from processes import excir
+from processes import excir, excir_here
 from scipy import stats
 from sklearn.metrics import ndcg_score
 
@@ -251,7 +252,7 @@ def test_text_stays_in_line_and_html_is_escaped():
 
 
 def test_saved_explanations_compare_as_the_ones_in_memory(full, light, tmp_path):
-    a, b = full.save(tmp_path / "a"), light.save(tmp_path / "b")
+    a, b = full.save(tmp_path / "a", report=False), light.save(tmp_path / "b", report=False)
     one, other = compare(full, light), compare(str(a), b)
     assert (one.names, other.names) == (("a", "b"), (str(a), str(b)))
     pd.testing.assert_frame_equal(one.table, other.table)
@@ -262,19 +263,19 @@ def test_saved_explanations_compare_as_the_ones_in_memory(full, light, tmp_path)
 def test_explanations_without_groups_have_no_rows_for_groups(full, tmp_path):
     bare = run(frame(), groups=None)
     assert compare(bare, full).table["kind"].tolist() == ["features", "features"]
-    folder = bare.save(tmp_path / "bare")
+    folder = bare.save(tmp_path / "bare", report=False)
     assert compare(folder, folder).table["kind"].tolist() == ["features", "features"]
     assert compare(full, folder).only_in_a["groups"]
 
 
 def test_the_command_prints_the_agreement(full, light, tmp_path):
-    a, b = full.save(tmp_path / "a"), light.save(tmp_path / "b")
+    a, b = full.save(tmp_path / "a", report=False), light.save(tmp_path / "b", report=False)
     done = excir("compare", a, b, "--top", 3)
     assert done.returncode == 0, done.stderr
     found = compare(a, b)
     assert done.stdout.splitlines()[:8] == str(found).splitlines()[:8]
     assert done.stdout.count("f") < str(found).count("f")
-    done = excir("compare", a, b, "--json", "--k", 5, "--top", 3)
+    done = excir_here("compare", a, b, "--json", "--k", 5, "--top", 3)
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     content = json.loads(line)
@@ -282,6 +283,15 @@ def test_the_command_prints_the_agreement(full, light, tmp_path):
     assert [row["k"] for row in content["agreement"]] == [5, 5, 5, 5]
     assert len(content["shifts"]) == 3
     assert list(content["agreement"][0]) == COLUMNS
+
+
+@pytest.fixture(scope="module")
+def saved(full, tmp_path_factory) -> Path:
+    """A folder with two results that have no output in common."""
+    folder = tmp_path_factory.mktemp("saved")
+    full.save(folder / "a", report=False)
+    run(frame().rename(columns={"y": "w"}), "w").save(folder / "other", report=False)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -295,10 +305,8 @@ def test_the_command_prints_the_agreement(full, light, tmp_path):
         (["a", "a", "--top", "0"], 2, "--top"),
     ],
 )
-def test_errors_are_one_clear_line_and_an_exit_code(full, tmp_path, arguments, code, message):
-    full.save(tmp_path / "a")
-    run(frame().rename(columns={"y": "w"}), "w").save(tmp_path / "other")
-    done = excir("compare", *arguments, cwd=tmp_path)
+def test_errors_are_one_clear_line_and_an_exit_code(saved, arguments, code, message):
+    done = excir_here("compare", *arguments, cwd=saved)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -306,6 +314,6 @@ def test_errors_are_one_clear_line_and_an_exit_code(full, tmp_path, arguments, c
 
 
 def test_help_teaches():
-    done = excir("compare", "--help")
+    done = excir_here("compare", "--help")
     assert done.returncode == 0
     assert "excir compare full/ sample/" in done.stdout

@@ -20,7 +20,7 @@ from excir_dask.cli import excir
 from excir_dask.errors import ExcirError, ModelError
 
 JOBS = Path(__file__).parents[2] / "jobs"
-pytestmark = pytest.mark.usefixtures("synchronous")
+pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 
 
 def run(*arguments: object) -> tuple[int, list[str]]:

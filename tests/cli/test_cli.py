@@ -1,4 +1,4 @@
-"""The command line as a user types it: a process, its two streams and its exit code."""
+"""The command line as a user types it: its two streams and its exit code, in a process of its own for a few."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import oracle
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from processes import excir
+from processes import excir, excir_here
 
 from excir_dask import Explanation, explain
 from excir_dask.cli import excir as command_line
@@ -78,6 +78,10 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--group", "g=rmp"], 2, "did you mean 'rpm'"),
         (["--output", "pred", "--fraction", "2"], 2, "at most 1"),
         (["--output", "pred", "--features", "city"], 3, "encode it first"),
+        (["--output", "pred", "--where", "rpm >"], 2, "where is 'rpm >', which is no condition"),
+        (["--output", "pred", "--where", "rmp > 1"], 3, "column 'rmp' (where) is not in the lake; did you mean 'rpm'?"),
+        (["--output", "pred", "--where", "rpm == 'x'"], 2, "where: 'rpm' is double; 'x' is text"),
+        (["--output", "pred", "--where", "rpm > 1e9"], 3, "no row is left to explain"),
         (["--output", "pred", "--budget", "1kB"], 2, "at least 1 MiB"),
         (["--output", "pred", "--scheduler", "foo"], 2, "write tcp://HOST:PORT"),
         (["--output", "pred", "--frobnicate"], 2, "No such option"),
@@ -87,7 +91,7 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
     ],
 )
 def test_a_usage_error_is_one_clear_line_and_an_exit_code(lake, arguments, code, message):
-    done = excir("explain", lake, *arguments)
+    done = excir_here("explain", lake, *arguments)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -102,7 +106,7 @@ def test_a_lake_that_is_not_there_is_an_error(tmp_path):
 
 def test_an_existing_folder_is_refused_before_any_work(lake, tmp_path):
     (tmp_path / "out").mkdir()
-    done = excir("explain", lake, "--output", "pred", "--out", tmp_path / "out")
+    done = excir_here("explain", lake, "--output", "pred", "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "exists already" in done.stderr
 
@@ -111,7 +115,7 @@ def test_an_existing_folder_is_refused_before_any_work(lake, tmp_path):
     "arguments", [["--help"], ["explain", "--help"], ["plan", "-h"], ["train", "-h"], ["demo", "--help"]]
 )
 def test_help_teaches(arguments):
-    done = excir(*arguments)
+    done = excir_here(*arguments)
     assert done.returncode == 0
     assert "excir" in done.stdout
 

@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from excir_dask import Explanation, explain
 from excir_dask.cli import excir
 
+pytestmark = pytest.mark.usefixtures("without_bokeh")
+
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> Path:

@@ -15,12 +15,13 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from processes import excir_here
 
 from excir_dask import explain
 from excir_dask.errors import UsageError
 
 
-def excir(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+def process(*arguments: object, prefix: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     command = [*prefix, sys.executable, "-m", "excir_dask", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
@@ -50,35 +51,37 @@ def lake(tmp_path_factory) -> Path:
     ],
 )
 def test_a_misspelt_column_gets_the_nearest_names(lake, options, code, name):
-    assert f"did you mean '{name}'" in complaint(excir("explain", lake, *options), code)
+    assert f"did you mean '{name}'" in complaint(excir_here("explain", lake, *options), code)
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    assert f"{tmp_path} holds no Parquet files" in complaint(excir("explain", tmp_path, "--output", "y"), 3)
+    assert f"{tmp_path} holds no Parquet files" in complaint(excir_here("explain", tmp_path, "--output", "y"), 3)
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
 def test_a_text_file_is_named_with_its_size(tmp_path, name):
     (tmp_path / name).write_text("a,b\n1,2\n")
-    said = complaint(excir("explain", tmp_path / name, "--output", "b"), 3)
+    said = complaint(excir_here("explain", tmp_path / name, "--output", "b"), 3)
     assert f"{name} (8 bytes) cannot be read as Parquet" in said
 
 
 def test_a_csv_file_gets_the_way_to_parquet(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    assert "convert it, for instance with pandas.read_csv" in complaint(excir("explain", tmp_path, "--output", "b"), 3)
+    assert "convert it, for instance with pandas.read_csv" in complaint(
+        excir_here("explain", tmp_path, "--output", "b"), 3
+    )
 
 
 def test_a_glob_that_the_shell_expanded_gets_a_hint_and_no_list_of_files(lake):
     files = sorted(lake.glob("*.parquet"))
-    said = complaint(excir("explain", *files, "--output", "margin"), 2)
+    said = complaint(excir_here("explain", *files, "--output", "margin"), 2)
     assert f"put a glob in quotes, so that the shell does not expand it: '{lake}/*.parquet'" in said
     assert str(files[1]) not in said
 
 
 def test_text_as_output_is_told_to_become_numbers(tmp_path):
     oracle.write_lake(tmp_path / "lake", pd.DataFrame({"a": [1.0, 2.0], "label": ["yes", "no"]}))
-    said = complaint(excir("explain", tmp_path / "lake", "--output", "label"), 3)
+    said = complaint(excir_here("explain", tmp_path / "lake", "--output", "label"), 3)
     assert "write it as numbers" in said
     assert "indicators" not in said
 
@@ -87,11 +90,11 @@ def test_text_as_output_is_told_to_become_numbers(tmp_path):
 def somebody():
     """Runs the command without root's right to read and write everything."""
     if os.getuid() != 0:
-        return excir
+        return process
     if shutil.which("setpriv") is None:
         pytest.skip("root may read everything, and there is no setpriv to take that away")
     prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    return lambda *arguments: excir(*arguments, prefix=prefix)
+    return lambda *arguments: process(*arguments, prefix=prefix)
 
 
 @pytest.mark.parametrize("locked", ["file", "folder"])
@@ -127,18 +130,18 @@ def test_a_demo_without_permission_is_named(somebody):
 
 
 def test_a_report_where_no_file_can_be_is_named(lake, tmp_path):
-    explain(lake, output="margin", out=tmp_path / "result")
+    explain(lake, output="margin").save(tmp_path / "result", report=False)
     (tmp_path / "file").touch()
-    said = complaint(excir("report", tmp_path / "result", "--out", tmp_path / "file" / "report.html"), 2)
+    said = complaint(excir_here("report", tmp_path / "result", "--out", tmp_path / "file" / "report.html"), 2)
     assert f"excir: {tmp_path / 'file'}: " in said
 
 
 def test_a_full_disk_is_worth_another_try(lake, tmp_path):
-    explain(lake, output="margin", out=tmp_path / "result")
+    explain(lake, output="margin").save(tmp_path / "result", report=False)
     limit = ["prlimit", "--fsize=1000"]  # a file that may not grow: as a disk that is full
     if shutil.which(limit[0]) is None:
         pytest.skip("there is no prlimit to make the disk full")
-    done = excir("report", tmp_path / "result", "--out", tmp_path / "report.html", prefix=limit)
+    done = process("report", tmp_path / "result", "--out", tmp_path / "report.html", prefix=limit)
     assert "File too large" in complaint(done, 75)
 
 
@@ -146,7 +149,7 @@ def test_a_scheduler_that_is_not_there_is_named(lake):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
+    said = complaint(process("explain", lake, "--output", "margin", "--scheduler", address), 75)
     assert f"no scheduler answers at {address}" in said
     assert "dask scheduler" in said
 
@@ -156,7 +159,7 @@ def test_something_else_behind_the_address_does_not_keep_the_user_waiting(lake):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        said = complaint(excir("explain", lake, "--output", "margin", "--scheduler", address), 75)
+        said = complaint(process("explain", lake, "--output", "margin", "--scheduler", address), 75)
     assert f"no scheduler answers at {address}" in said
     assert "5 s" in said
 
@@ -176,7 +179,7 @@ def test_a_service_that_is_no_scheduler_is_named(lake, words):
         thread = threading.Thread(target=answer, args=(server,), daemon=True)
         thread.start()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        done = excir("explain", lake, "--output", "margin", "--scheduler", address)
+        done = process("explain", lake, "--output", "margin", "--scheduler", address)
         thread.join(timeout=20)
     assert f"what answers at {address} does not speak dask's protocol" in complaint(done, 75)
     assert len(done.stderr.splitlines()) == 1
@@ -198,17 +201,17 @@ def test_what_cannot_be_an_address_is_wrong_usage(lake, address, problem):
 
 
 def test_misspelt_options_and_commands_get_the_nearest(lake):
-    assert "--output" in complaint(excir("explain", lake, "--outptu", "margin"), 2)
-    assert "explain" in complaint(excir("explian", lake), 2)
+    assert "--output" in complaint(excir_here("explain", lake, "--outptu", "margin"), 2)
+    assert "explain" in complaint(excir_here("explian", lake), 2)
 
 
 def test_a_misspelt_key_of_a_file_gets_the_nearest(lake, tmp_path):
     (tmp_path / "job.yaml").write_text("lake: x\nfratcion: 0.5\n")
-    said = complaint(excir("explain", "--config", tmp_path / "job.yaml"), 2)
+    said = complaint(excir_here("explain", "--config", tmp_path / "job.yaml"), 2)
     assert "job.yaml: 'fratcion' is not an option of 'excir explain'; did you mean 'fraction'" in said
 
 
 def test_nothing_at_all_shows_help():
-    done = excir()
+    done = process()
     assert "excir demo" in done.stdout + done.stderr
-    assert "Missing argument 'LAKE'" in complaint(excir("explain"), 2)
+    assert "Missing argument 'LAKE'" in complaint(excir_here("explain"), 2)

@@ -22,6 +22,8 @@ from excir_dask.errors import UsageError
 from excir_dask.pipeline.inputs import resolve_inputs
 from excir_dask.pipeline.options import ExplainOptions
 
+pytestmark = pytest.mark.usefixtures("without_bokeh")
+
 FILES = 12
 
 

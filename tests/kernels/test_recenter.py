@@ -150,3 +150,52 @@ def test_a_centre_on_an_edge_leaves_nothing_uncertain(final):
     found, exact = moved(x, y, references, (final, 0.0))
     assert found.uncertain[0, 0] == 0.0
     assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("dx", [-1.3, -0.4, 0.0, 0.3, 1.2])
+@pytest.mark.parametrize("dy", [-0.8, 0.0, 0.45, 1.1])
+def test_what_is_uncertain_are_the_rows_of_the_cells_that_the_final_centres_lie_in(dx, dy):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 500))
+    edges = [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], [-1.25, -0.6, 0.0, 0.6, 1.25]
+    found, exact = moved(x, y, framed((0.0, 0.0), edges), (dx, dy))
+
+    def cells(v: np.ndarray, final: float, around: list[float]) -> tuple[np.ndarray, np.ndarray, float]:
+        """Rows of the cell of the final centre and rows up to there, and how far they can be from it."""
+        if final == 0.0:
+            return np.zeros(v.size, bool), np.zeros(v.size, bool), 0.0
+        below, above = max(e for e in around if e <= final), min(e for e in around if e > final)
+        passed_over = (v >= 0.0) & (v < above) if final > 0 else (v >= below) & (v < 0.0)
+        return (v >= below) & (v < above), passed_over, final - below if final > 0 else above - final
+
+    (in_x, to_x, wide_x), (in_y, to_y, wide_y) = cells(x, dx, edges[0]), cells(y, dy, edges[1])
+    expected = wide_x * (np.abs(y[in_x]).sum() + abs(dy) * in_x.sum())
+    expected += wide_y * (np.abs(x[in_y]).sum() + abs(dx) * in_y.sum())
+    twice = 4.0 * abs(dx * dy) * min(to_x.sum(), to_y.sum())
+    assert found.uncertain[0, 0] == pytest.approx(2.0 * expected + twice, rel=1e-12)
+    assert abs(found.denominator[0, 0] - exact) <= found.uncertain[0, 0] + 1e-9
+    assert found.abs_x[0] == pytest.approx(np.abs(x).sum() + abs(dx) * x.size)
+    assert found.abs_y[0, 0] == pytest.approx(np.abs(y).sum() + abs(dy) * y.size)
+    p = x * y
+    assert (found.squares[0, 0], found.signed_squares[0, 0]) == pytest.approx(((p**2).sum(), (p * np.abs(p)).sum()))
+    assert found.weight.tolist() == [x.size]
+
+
+@pytest.mark.parametrize("final", [-0.6, 0.6, 1.2])
+def test_an_outputs_centre_on_an_edge_leaves_nothing_uncertain(final):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 300))
+    references = framed((0.0, 0.0), ([-1.0, 0.0, 1.0], [-1.25, -0.6, 0.0, 0.6, 1.2, 1.3]))
+    found, exact = moved(x, y, references, (0.0, final))
+    assert found.uncertain[0, 0] == 0.0
+    assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("final", [-1.01, 1.0, 1.5])
+def test_nothing_is_known_of_a_centre_beyond_all_cells(final):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 300))
+    references = framed((0.0, 0.0), ([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
+    assert moved(x, y, references, (final, 0.0))[0].uncertain.tolist() == [[np.inf]]
+    assert moved(x, y, references, (0.0, final))[0].uncertain.tolist() == [[np.inf]]
+    assert np.isfinite(moved(x, y, references, (-1.0, 0.99))[0].uncertain).all()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 
 import oracle
 import pyarrow as pa
@@ -12,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from encrypted import write_encrypted
 from lakes import cir, faulty, numbers, snapshot, write
+from processes import excir_here
 
 from excir_dask import explain
 from excir_dask.errors import DataError
@@ -111,8 +110,7 @@ def test_verification_changes_neither_the_result_nor_the_run_id(lake):
 
 def test_the_command_ends_with_3_and_one_line_and_can_be_told_to_read_on(damaged, tmp_path):
     def run(*arguments):
-        command = [sys.executable, "-m", "excir_dask", "explain", str(damaged), "--output", "pred", "-q", *arguments]
-        return subprocess.run(command, capture_output=True, text=True)
+        return excir_here("explain", damaged, "--output", "pred", "-q", *arguments)
 
     done = run()
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import struct
-import subprocess
-import sys
 from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 from encrypted import write_encrypted
 from lakes import cir, columns, numbers, rows, snapshot, write
+from processes import excir_here
 
 from excir_dask import explain
 from excir_dask.errors import LakeError, SchemaError
@@ -60,9 +59,7 @@ def test_an_encrypted_column_that_is_asked_for_is_an_error_that_names_file_and_c
 @pytest.mark.parametrize("command", ["explain", "plan", "train"])
 def test_a_command_that_needs_an_encrypted_column_ends_with_3_and_one_line(partly, command):
     asked = ["--label", "b", "--out", str(partly / "m.ubj")] if command == "train" else ["--output", "b"]
-    done = subprocess.run(
-        [sys.executable, "-m", "excir_dask", command, str(partly), *asked, "-q"], capture_output=True, text=True
-    )
+    done = excir_here(command, partly, *asked, "-q")
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "'b'" in done.stderr

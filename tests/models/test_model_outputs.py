@@ -84,6 +84,13 @@ def models(frame: pd.DataFrame, folder: Path) -> dict[str, tuple[object, np.ndar
     }
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[bool, tuple[pd.DataFrame, dict[str, tuple[object, np.ndarray]]]]:
+    """A table and its models; by whether all values of the table are there."""
+    tables = {False: table(), True: table().fillna(0.0)}
+    return {whole: (frame, models(frame, tmp_path_factory.mktemp("models"))) for whole, frame in tables.items()}
+
+
 def lake_of(frame: pd.DataFrame, folder: Path, files: int = 3) -> Path:
     return write_lake(folder, frame, files, 100)
 
@@ -111,11 +118,9 @@ def compare(found, expected) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fraction", [1.0, 0.4])
-def test_scores_are_those_of_outputs_written_beforehand(tmp_path, kind, fraction):
-    frame = table()
-    if kind == "onnx file":
-        frame = frame.fillna(0.0)
-    model, values = models(frame, tmp_path / "models")[kind]
+def test_scores_are_those_of_outputs_written_beforehand(tmp_path, made, kind, fraction):
+    frame, found = made[kind == "onnx file"]
+    model, values = found[kind]
     names = [f"out {k}" for k in range(values.reshape(ROWS, -1).shape[1])]
     outputs = pd.DataFrame(values.reshape(ROWS, -1), columns=names)
     written = lake_of(frame.join(outputs), tmp_path / "written")
@@ -127,12 +132,11 @@ def test_scores_are_those_of_outputs_written_beforehand(tmp_path, kind, fraction
 
 
 @pytest.mark.cluster
-def test_scores_are_the_same_on_a_cluster_of_real_processes(tmp_path, two_workers):
-    frame = table().fillna(0.0)
-    made = models(frame, tmp_path / "models")
+def test_scores_are_the_same_on_a_cluster_of_real_processes(tmp_path, made, two_workers):
+    frame, found = made[True]
     lake = lake_of(frame, tmp_path / "lake")
     for kind in KINDS:
-        model, values = made[kind]
+        model, values = found[kind]
         here = explain(lake, model=model, budget="1MiB", **options_for(kind))
         there = explain(lake, model=model, budget="1MiB", scheduler=two_workers, **options_for(kind))
         assert there.to_json() == here.to_json(), kind
@@ -175,6 +179,7 @@ def test_each_row_is_shown_to_the_model_once_on_a_cluster(tmp_path, two_workers)
     assert counting.rows == LONG
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_outputs_of_workers_that_die_between_the_scans_are_computed_again(tmp_path, monkeypatch):
     lake = long_lake(tmp_path / "lake")

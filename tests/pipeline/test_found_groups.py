@@ -12,11 +12,11 @@ from excir_dask import Explanation, explain
 from excir_dask.errors import UsageError
 from excir_dask.results.group_files import read_groups
 
-BLOCKS, SIZE, WIDTH, ROWS = 8, 5, 200, 8000
+BLOCKS, SIZE, WIDTH, ROWS = 8, 5, 120, 4000
 
 
 def planted(seed: int = 0) -> tuple[pd.DataFrame, list[set[str]]]:
-    """Blocks of 5 columns with correlations of 0.95 among 200 columns, scattered; some are turned around."""
+    """Blocks of 5 columns with correlations of 0.95 among 120 columns, scattered; some are turned around."""
     rng = np.random.default_rng(seed)
     matrix = rng.standard_normal((ROWS, WIDTH))
     places = rng.permutation(WIDTH)[: BLOCKS * SIZE].reshape(BLOCKS, SIZE)
@@ -32,7 +32,7 @@ def planted(seed: int = 0) -> tuple[pd.DataFrame, list[set[str]]]:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
     frame, blocks = planted()
-    return write_lake(tmp_path_factory.mktemp("planted") / "lake", frame, 5, 700), blocks
+    return write_lake(tmp_path_factory.mktemp("planted") / "lake", frame, 5, 350), blocks
 
 
 def groups_of(explanation: Explanation) -> dict[str, list[str]]:
@@ -119,8 +119,8 @@ def test_a_threshold_that_cannot_be_a_correlation_is_refused_before_reading(thre
 def test_many_columns_are_told_what_finding_groups_costs(lake, monkeypatch, caplog):
     monkeypatch.setattr("excir_dask.pipeline.groups._MANY", 100)
     explain(lake[0], output="pred", group_correlated=0.9, group_rows=100)
-    assert "200 columns" in caplog.text
-    assert "MiB on the client" in caplog.text
+    assert f"{WIDTH} columns" in caplog.text
+    assert "iB on the client" in caplog.text
 
 
 def table(rows: int = 3000) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from excir_dask.graph.lake_state import settle_state
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.lake import pilot
 
-pytestmark = pytest.mark.usefixtures("synchronous")
+pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 
 ROWS = 3000
 
@@ -70,7 +70,8 @@ def days(lake, tmp_path_factory) -> list[Path]:
     saved = [folder / f"{number:02}" for number in range(30)]
     for number, out in enumerate(saved):
         reference = None if number == 0 else saved[0]
-        explain(lake / f"day={number:02}", out=out, reference=reference, progress=False, **OPTIONS)
+        found = explain(lake / f"day={number:02}", reference=reference, progress=False, **OPTIONS)
+        found.save(out, report=False)
     return saved
 
 

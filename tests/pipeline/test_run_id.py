@@ -14,6 +14,8 @@ import pytest
 from excir_dask import Explanation, Training, explain, sweep, train
 from excir_dask.errors import LakeError, ModelError, UsageError
 
+pytestmark = pytest.mark.usefixtures("without_bokeh")
+
 
 def table(rows: int = 2000) -> pd.DataFrame:
     rng = np.random.default_rng(0)

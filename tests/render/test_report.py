@@ -60,10 +60,19 @@ def audit() -> AuditResult:
     return makers.audited()
 
 
-@pytest.fixture(scope="module", params=["explanation", "sweep", "audit"])
-def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    result = request.getfixturevalue(request.param)
-    return result.report(tmp_path_factory.mktemp("out") / "report.html").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def texts(
+    explanation: Explanation, sweep: Sweep, audit: AuditResult, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """A report of each kind."""
+    made = {"explanation": explanation, "sweep": sweep, "audit": audit}
+    folder = tmp_path_factory.mktemp("out")
+    return {kind: result.report(folder / kind).read_text(encoding="utf-8") for kind, result in made.items()}
+
+
+@pytest.fixture(params=["explanation", "sweep", "audit"])
+def text(request: pytest.FixtureRequest, texts: dict[str, str]) -> str:
+    return texts[request.param]
 
 
 def test_an_explanation_has_every_section(explanation: Explanation) -> None:
@@ -78,8 +87,8 @@ def test_empty_sections_are_left_out() -> None:
     assert "groups" not in keys
 
 
-def test_the_choice_of_a_sweep_comes_first(sweep: Sweep, tmp_path: Path) -> None:
-    text = sweep.report(tmp_path / "r.html").read_text()
+def test_the_choice_of_a_sweep_comes_first(texts: dict[str, str]) -> None:
+    text = texts["sweep"]
     assert text.index('class="verdict good"') < text.index("<section")
     assert Outline(text).ids("section") == ["front", "growth", "fractions", "figures", "runs", "limits", "provenance"]
 
@@ -99,8 +108,8 @@ def test_a_page_that_would_be_too_large_holds_the_first_features_and_says_so(tmp
 
 
 @pytest.mark.parametrize("kind", ["explanation", "audit"])
-def test_names_are_escaped_everywhere(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    text = request.getfixturevalue(kind).report(tmp_path / "r.html").read_text()
+def test_names_are_escaped_everywhere(kind: str, texts: dict[str, str]) -> None:
+    text = texts[kind]
     assert makers.NASTY not in text
     assert "<i>pair" not in text
     assert not [tag for tag, _ in Outline(text).found if tag == "b"]
@@ -150,11 +159,10 @@ def test_no_row_of_the_lake_is_in_a_report() -> None:
 
 
 def test_the_same_result_gives_the_same_bytes(
-    explanation: Explanation, sweep: Sweep, audit: AuditResult, tmp_path: Path
+    explanation: Explanation, sweep: Sweep, audit: AuditResult, texts: dict[str, str], tmp_path: Path
 ) -> None:
-    for result in (explanation, sweep, audit):
-        one, two = result.report(tmp_path / "one.html"), result.report(tmp_path / "two.html")
-        assert one.read_bytes() == two.read_bytes()
+    for kind, result in {"explanation": explanation, "sweep": sweep, "audit": audit}.items():
+        assert result.report(tmp_path / f"{kind}.html").read_text(encoding="utf-8") == texts[kind]
 
 
 def test_saved_folders_hold_a_report_that_loading_does_not_need(explanation: Explanation, tmp_path: Path) -> None:

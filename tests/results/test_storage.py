@@ -14,7 +14,7 @@ from excir_dask.errors import LakeError
 from excir_dask.results.audit import AuditResult
 from excir_dask.results.storage import MANIFEST, digests
 
-pytestmark = pytest.mark.usefixtures("synchronous")
+pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
 FRAME = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [4.0, 1, 3, 2], "y": [1.0, 2, 3, 4]})
 ABOUT: dict[str, Any] = {
     "run": "credit-1", "audit": "credit", "model": "credit", "window": "2026-09-01", "date": None, "baseline": None,

@@ -18,6 +18,8 @@ from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.render.text.sweep import verdict
 from excir_dask.sweep import run as module
 
+pytestmark = pytest.mark.usefixtures("without_bokeh")
+
 WEIGHTS = np.array([8.0, 7, 6, 5, 4, 3, 2, 1, *([0.02] * 12)])
 GROUPS = {"first": ["f00", "f01"], "rest": ["f18", "f19"], "odd": ["f03", "f07", "f11"]}
 

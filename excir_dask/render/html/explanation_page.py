@@ -222,7 +222,12 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
         Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
         Column("low", "score", table["low"], "lower end of the 95% interval"),
         Column("high", "score", table["high"], "upper end of the 95% interval"),
-        Column("strength", "score", table["strength"], "|2 CIR - 1|"),
+        Column(
+            "chance", "score", table["null"], "CIR of a column like this one that has nothing to do with the output"
+        ),
+        Column("lift", "score", table["lift"], "how far CIR is from chance, of the way it could go; negative: against"),
+        Column("dependence", "score", table["dependence"], "share of the output's entropy that the feature tells"),
+        Column("bend", "score", table["bend"], "share of the dependence that is not one-way"),
         Column("missing", "whole", table["missing"], "rows without a value"),
         Column("effective rows", "whole", table["n_eff"], "effective number of rows behind the score"),
         Column("centre", "number", table["center"], "value that the feature is centred on"),
@@ -258,5 +263,7 @@ def _choose(panels: list[tuple[str, list[Block]]]) -> Block:
 
 _MEANING = (
     "Feature and output are centred. CIR is the share of their co-movement that is aligned: 1 if they always move "
-    "together, 0 if always against each other, 0.5 if neither. Strength is |2 CIR − 1|, whatever the direction."
+    "together, 0 if always against each other, 0.5 if neither. Columns on one side of "
+    "their centres agree by chance too: lift is how far CIR is from what chance gives, and strength is |lift|. "
+    "Dependence is the share of the output's entropy that the feature tells, whichever way it moves it."
 )
