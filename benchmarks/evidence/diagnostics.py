@@ -14,7 +14,7 @@ from excir_dask.kernels.agreement import kendall, spearman
 
 ROWS = 20_000
 SHOWN = {"cir": "{:.3f}", "null": "{:.3f}", "strength": "{:.3f}", "dependence": "{:.3f}", "bend": "{:.2f}"}
-"""columns of the tables, if a run has them, and how their numbers are printed"""
+"""columns of the tables, and how their numbers are printed"""
 Case = tuple[pd.DataFrame, Floats]
 
 
@@ -98,26 +98,23 @@ CASES: dict[str, tuple[Callable[[], Case], str]] = {
 
 
 def _figures(row: pd.Series) -> list[str]:
-    shown = (column for column in SHOWN if column in row)
-    return ["" if pd.isna(row[column]) else SHOWN[column].format(row[column]) for column in shown]
+    return ["" if pd.isna(row[column]) else write.format(row[column]) for column, write in SHOWN.items()]
 
 
 def cases() -> str:
     """One line per column of every case."""
-    rows, titles = [], []
+    rows = []
     for name, (make, said) in CASES.items():
         found = scored(*make())
-        titles = [column for column in SHOWN if column in found]
         for feature, row in found.iterrows():
             rows.append([name, str(feature), *_figures(row), f"{row['stderr']:.3f}", str(row["flag"]), said])
-    return table(["case", "column", *titles, "stderr", "flag", "the paper"], rows)
+    return table(["case", "column", *SHOWN, "stderr", "flag", "the paper"], rows)
 
 
 def recovery() -> str:
     """Friedman's function: every column, and how far each order agrees with the true one."""
     frame, y = friedman()
     found, truth = scored(frame, y), friedman_truth()
-    shown = [column for column in SHOWN if column in found]
     rows = [
         [name, f"{share:.3f}", *_figures(found.loc[name]), str(found.loc[name, "flag"])]
         for name, share in zip(frame.columns, truth, strict=True)
@@ -125,9 +122,9 @@ def recovery() -> str:
     measures = {"Kendall's tau with the truth": kendall, "Spearman with the truth": spearman}
     for title, measure in measures.items():
         ranked = ("cir", "strength", "dependence")
-        values = ("" if name not in ranked else f"{measure(found[name].to_numpy(), truth):.2f}" for name in shown)
+        values = ("" if name not in ranked else f"{measure(found[name].to_numpy(), truth):.2f}" for name in SHOWN)
         rows.append([title, "", *values, ""])
-    return table(["column", "share of the variance", *shown, "flag"], rows)
+    return table(["column", "share of the variance", *SHOWN, "flag"], rows)
 
 
 def redundancy() -> float:
