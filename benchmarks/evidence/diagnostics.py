@@ -61,6 +61,13 @@ def exclusive_or() -> Case:
     return pd.DataFrame(X, columns=["a of a xor b", "b of a xor b"]), y
 
 
+def last_digits() -> Case:
+    """The same without noise, and 1e-6 more where a is 1: four values of the output, and each tells both columns."""
+    frame, _ = exclusive_or()
+    a, b = frame.to_numpy().T
+    return frame.set_axis(["a, 1e-6 of the output", "b"], axis=1), (a != b) + 1e-6 * a
+
+
 def confounding() -> Case:
     """A hidden cause drives x1, x2 and the output; x1 and x2 have no effect."""
     random = np.random.default_rng(0)
@@ -90,6 +97,7 @@ CASES: dict[str, tuple[Callable[[], Case], str]] = {
     "square": (square, ""),
     "product": (product, ""),
     "exclusive or": (exclusive_or, ""),
+    "last digits": (last_digits, ""),
     "confounding": (confounding, "0.997, 0.999"),
     "multicollinearity": (multicollinearity, "0.801, 0.801"),
     "heavy tail": (heavy_tail, "0.0078"),
