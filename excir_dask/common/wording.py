@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -46,19 +45,6 @@ def percent(share: float) -> str:
     ('20%', '12.5%', '0.05%')
     """
     return f"{100 * share:.4g}%"
-
-
-def interval(low: float, high: float) -> str:
-    """Two numbers with as many digits as tell them apart.
-
-    >>> interval(0.5, 12.25), interval(1e9 + 1, 1e9 + 3.5), interval(2.0, 2.0)
-    ('0.5 to 12.2', '1000000001 to 1000000003.5', '2')
-    """
-    if low == high:
-        return f"{low:.15g}"
-    far = max(abs(low), abs(high)) / (high - low)
-    digits = min(max(2 + math.ceil(math.log10(far)), 3), 17) if math.isfinite(far) and far > 0 else 3
-    return f"{low:.{digits}g} to {high:.{digits}g}"
 
 
 def listed(names: Sequence[object]) -> str:

@@ -34,11 +34,22 @@ class CoarseCells:
     """no value of the cell is larger"""
     value: Floats
     """what all values of the cell are: exactly if low is high, else to a bucket's width; NaN where they differ"""
+    width: float
+    """of a bucket"""
 
     @property
     def two(self) -> bool:
         """The column has two values, to a bucket's width."""
         return self.place.size == 2 and bool(np.isfinite(self.value).all())
+
+    @property
+    def names(self) -> list[str]:
+        """The value of each cell, or its limits; those are round numbers within a bucket's width."""
+        named = []
+        for low, high, value in zip(self.low.tolist(), self.high.tolist(), self.value.tolist(), strict=True):
+            ends = (round_number(low, low + self.width), round_number(high - self.width, high))
+            named.append(f"{value:.15g}" if np.isfinite(value) else f"{ends[0]:.15g} to {ends[1]:.15g}")
+        return named
 
 
 def coarse_cells(state: ColumnState, reference: Reference, j: int) -> CoarseCells:
@@ -67,7 +78,7 @@ def coarse_cells(state: ColumnState, reference: Reference, j: int) -> CoarseCell
     value = np.full(place.size, np.nan)
     for i in map(int, np.flatnonzero(high - low <= 1.001 / scale + 2.0 * slack)):
         value[i] = round_number(float(low[i]), float(high[i]))
-    return CoarseCells(place, state.coarse[j, place], low, high, value)
+    return CoarseCells(place, state.coarse[j, place], low, high, value, 1.0 / scale)
 
 
 def _at_ends(state: ColumnState, reference: Reference, j: int) -> bool:

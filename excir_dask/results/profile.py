@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.common.wording import interval
 from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels.profiles import CoarseCells, coarse_cells, output_quantiles
 from excir_dask.kernels.reference import BUCKETS, Reference, places
@@ -89,11 +88,7 @@ def _place(lake: LakeState, name: str) -> tuple[State, Reference, int]:
 
 
 def _cells(cells: CoarseCells, joint: Floats, outputs: CoarseCells) -> pd.DataFrame:
-    named = [
-        interval(low, high) if np.isnan(value) else f"{value:.15g}"
-        for low, high, value in zip(cells.low, cells.high, cells.value, strict=True)
-    ]
-    return _table(named, cells.low, cells.high, joint[cells.place], outputs)
+    return _table(cells.names, cells.low, cells.high, joint[cells.place], outputs)
 
 
 def _category_cells(lake: LakeState, name: str, outputs: CoarseCells, k: int) -> tuple[pd.DataFrame, float]:

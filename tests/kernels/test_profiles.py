@@ -75,6 +75,15 @@ def test_few_values_are_cells_with_their_value(values):
     assert found.two == (len(values) == 2)
 
 
+def test_cells_of_whole_numbers_are_named_after_them():
+    x = np.random.default_rng(0).integers(0, 24, 4000).astype(float)
+    state, _, reference, _ = seen([x], x[None])
+    names = coarse_cells(state.columns, reference, 0).names
+    hours = [int(end) for name in names for end in name.split(" to ")]
+    assert hours == sorted(hours)
+    assert {0, 23} <= set(hours) <= set(range(24))
+
+
 @pytest.mark.parametrize("share", [0.001, 0.02, 0.3, 0.999])
 def test_a_rare_flag_is_two_cells(share):
     x = (np.arange(20_000) < share * 20_000).astype(float)
@@ -134,7 +143,7 @@ def test_a_column_without_values_has_no_cells():
 
 
 def test_an_output_of_one_value_has_it_everywhere():
-    one = CoarseCells(np.array([3]), np.array([9.0]), np.array([2.0]), np.array([2.0]), np.array([2.0]))
+    one = CoarseCells(np.array([3]), np.array([9.0]), np.array([2.0]), np.array([2.0]), np.array([2.0]), 0.1)
     assert output_quantiles(np.ones((2, COARSE)), one, (0.25, 0.75)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
 

@@ -64,7 +64,8 @@ def large(features: int = 10_000, outputs: int = 1) -> Explanation:
     names = [f"class_{k}" for k in range(outputs)]
     listed = pd.concat([base.outputs] * outputs, ignore_index=True).assign(output=names)
     facts = replace(base.facts, settings=replace(base.facts.settings, outputs=dict.fromkeys(names)))
-    return replace(base, features=pd.concat(tables, ignore_index=True), outputs=listed, facts=facts)
+    table = pd.concat(tables, ignore_index=True)
+    return replace(base, features=table, outputs=listed, facts=facts, source=None)
 
 
 def swept() -> Sweep:

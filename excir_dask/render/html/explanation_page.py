@@ -20,12 +20,14 @@ from excir_dask.render.html.blocks import (
     Legend,
     Paragraphs,
     Points,
+    Profiles,
     Report,
     Rows,
     Section,
 )
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
+from excir_dask.render.html.profile_data import profiles
 from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
@@ -73,8 +75,11 @@ def page(explanation: Explanation) -> Report:
 def sections(explanation: Explanation) -> list[Section]:
     """The sections of an explanation; the report of an audit has them too."""
     limits = _limits(explanation)
-    found = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
-    found += [_table(explanation, limits), _read(explanation), *_end(explanation)]
+    names = _names(explanation)
+    along = profiles(explanation, names[:OUTPUTS], TOP)
+    found = [_ranking(explanation, limits, along), _side_by_side(explanation), _spread(explanation)]
+    found += [_groups(explanation), _table(explanation, limits, names[0] if along else None), _read(explanation)]
+    found += _end(explanation)
     return [section for section in found if section is not None]
 
 
@@ -92,14 +97,15 @@ def _names(explanation: Explanation) -> list[str]:
     return [str(name) for name in explanation.outputs["output"]]
 
 
-def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
+def _ranking(explanation: Explanation, limits: pd.DataFrame, along: Mapping[str, Profiles]) -> Section:
     from excir_dask.render.html.explanation_charts import ranking
 
     outputs = _names(explanation)
     panels: list[tuple[str, list[Block]]] = []
     for output in outputs[:OUTPUTS]:
         table = limits[limits["output"] == output]
-        panels.append((output, [ranking(table.head(TOP), output, len(table))]))
+        drawn: list[Block] = [ranking(table.head(TOP), output, len(table))]
+        panels.append((output, [*drawn, along[output]] if output in along else drawn))
     total = explanation.features["feature"].nunique()
     lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
     if len(outputs) > OUTPUTS:
@@ -192,7 +198,7 @@ def _group(row: Mapping[Any, Any], known: dict[str, tuple[float, float, int]]) -
     }
 
 
-def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
+def _table(explanation: Explanation, limits: pd.DataFrame, profiled: str | None) -> Section:
     outputs = _names(explanation)
     full = int(limits.groupby("output").size().max())
     keep = min(full, max(1, TABLE // LEAST // len(outputs)))
@@ -208,7 +214,7 @@ def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
     )
     name = "All features" if keep == full else f"The first {keep:,} features"
     what = "features" if len(outputs) == 1 else "scores"
-    return Section("features", name, [Rows(table, what, note)], "Search, filter, or sort by any column.")
+    return Section("features", name, [Rows(table, what, note, profiled)], "Search, filter, or sort by any column.")
 
 
 def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
