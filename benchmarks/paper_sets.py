@@ -35,14 +35,19 @@ def _waves(rows: int, channels: int, length: int) -> Set:
     for _ in range(channels):
         frequency = 0.05 + 0.2 * random.rand(rows, 1) + 0.1 * y[:, None]
         angle = 2 * np.pi * frequency * steps
-        wave = np.sin(angle) + 0.5 * np.sin(2 * angle) + 0.3 * random.randn(rows, length)
-        spectrum = np.abs(np.fft.rfft(wave, axis=1)) ** 2
-        columns += [
-            wave.mean(1), wave.std(1), wave.min(1), wave.max(1), np.abs(np.diff(wave, axis=1)).mean(1),
-            (np.diff(np.sign(wave), axis=1) != 0).mean(1), spectrum[:, 1:].argmax(1) / length,
-            (spectrum * np.arange(spectrum.shape[1])).sum(1) / spectrum.sum(1) / length,
-        ]  # fmt: skip
+        columns += statistics(np.sin(angle) + 0.5 * np.sin(2 * angle) + 0.3 * random.randn(rows, length))
     return np.column_stack(columns), y
+
+
+def statistics(wave: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Eight figures of each row of a (rows, length) signal."""
+    spectrum = np.abs(np.fft.rfft(wave, axis=1)) ** 2
+    length = wave.shape[1]
+    return [
+        wave.mean(1), wave.std(1), wave.min(1), wave.max(1), np.abs(np.diff(wave, axis=1)).mean(1),
+        (np.diff(np.sign(wave), axis=1) != 0).mean(1), spectrum[:, 1:].argmax(1) / length,
+        (spectrum * np.arange(spectrum.shape[1])).sum(1) / spectrum.sum(1) / length,
+    ]  # fmt: skip
 
 
 def ecg_heartbeat() -> Set:

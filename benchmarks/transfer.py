@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import numpy as np
 import pandas as pd
-import xgboost
+from evidence.fit import fit, split
 from lakes import FOLDER, OUTPUT, lake
 from measure import save
 from paper_sets import BLOCKS, SETS, Set
-from sklearn.model_selection import train_test_split
 
 from excir_dask import Sweep, sweep
 
@@ -46,10 +44,8 @@ CLAIMS = {
 
 def train(X: Any, y: Any) -> Any:
     """The published recipe: four fifths of the rows, stratified for classes, 60 trees."""
-    classes = np.issubdtype(y.dtype, np.integer)
-    X, _, y, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y if classes else None)
-    kind = xgboost.XGBClassifier if classes else xgboost.XGBRegressor
-    return kind(n_estimators=60, tree_method="hist", random_state=0, n_jobs=1).fit(X, y)
+    X, _, y, _ = split(X, y, 0.2)
+    return fit(X, y)
 
 
 def measure(made: Set, seeds: int, block: int | None) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def explain(
     group_correlated: float | None = None,
     group_rows: int = 5000,
     weights: str | None = None,
+    where: str | None = None,
     fraction: float | str = 1.0,
     sampling: str | None = None,
     seed: int = 0,
@@ -57,6 +58,7 @@ def explain(
     k: int = 8,
     centering: str = "midhinge",
     rank_by: str = "strength",
+    dependence: bool = True,
     reference: str | os.PathLike[str] | Explanation | None = None,
     budget: int | str = DEFAULT_BUDGET,
     scheduler: str | Client | None = None,
@@ -107,6 +109,12 @@ def explain(
         Rows of that sample.
     weights : str, optional
         Column of row weights. Whole weights count as repeated rows, other weights are scaled to a mean of 1.
+    where : str, optional
+        Rows to explain: comparisons of columns with values or other columns, as in Python, joined by ``and``, ``or``
+        and ``not``: ``"date >= '2026-09-01' and region in ['EU', 'UK']"``. ``x is None`` asks for missing values; names
+        that are no plain words go in backticks. Columns may be text, dates, truth values or partition keys, and need
+        not be features. Rows for which the condition is false, or unknown because a value is missing, do not count.
+        Files and row groups whose statistics rule out a match are not read.
     fraction : float or "auto"
         Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
         until the top features are those of all rows with the given confidence.
@@ -120,8 +128,13 @@ def explain(
         least ``target_jaccard``.
     centering : {"midhinge", "median", "mean", "trimmed"}
         Centre of features and outputs.
-    rank_by : {"strength", "cir"}
-        Rank by ``abs(2 cir - 1)``, or by ``cir`` as the paper does (features that move against the output come last).
+    rank_by : {"strength", "dependence", "cir"}
+        Rank by how far ``cir`` is from what chance gives (``abs(lift)``), by ``dependence``, which sees movements that
+        are not one-way too, or by ``cir`` as the paper does (features that move against the output come last). In the
+        first two orders, features that chance explains come last.
+    dependence : bool
+        Count rows by 16 x 16 cells of feature and output: what ``dependence`` and the flags "bends" and "interacts"
+        come from. Without it, those columns are empty.
     reference : path or Explanation, optional
         An earlier explanation of the same features and outputs, such as yesterday's. Its provisional centres are used
         and no pilot is read: ``merge`` can then add the two up. Scores do not depend on it beyond ``center_bound``.

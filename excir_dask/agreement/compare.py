@@ -11,6 +11,7 @@ from excir_dask.agreement.pairs import common, feature_pairs, have, paired, regr
 from excir_dask.agreement.settings import differences
 from excir_dask.errors import UsageError
 from excir_dask.kernels import agreement as measures
+from excir_dask.kernels.scores import group_ranking
 from excir_dask.results.agreement import Agreement
 from excir_dask.results.explanation import Explanation
 
@@ -91,8 +92,11 @@ def _measure(a: Explanation, b: Explanation, pairs: pd.DataFrame, k: int) -> dic
     """Measures of one output and kind."""
     cir_a, cir_b = pairs["cir_a"].to_numpy(dtype=np.float64), pairs["cir_b"].to_numpy(dtype=np.float64)
     rank_a, rank_b = pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()
-    ranked_a = pairs[f"{a.facts.settings.rank_by}_a"].to_numpy(dtype=np.float64)
-    ranked_b = pairs[f"{b.facts.settings.rank_by}_b"].to_numpy(dtype=np.float64)
+    by_a, by_b = (
+        each.facts.settings.rank_by if "dependence_a" in pairs else group_ranking(each.facts.settings.rank_by)
+        for each in (a, b)
+    )
+    ranked_a, ranked_b = (pairs[name].to_numpy(dtype=np.float64) for name in (f"{by_a}_a", f"{by_b}_b"))
     size = measures.top_size(k, len(pairs))
     score_shift, score_at = measures.largest(cir_a, cir_b, rank_a)
     rank_shift, rank_at = measures.largest(rank_a, rank_b, rank_a)

@@ -46,7 +46,7 @@ def paired(a: Explanation, b: Explanation, output: str, kind: str) -> pd.DataFra
     tables = []
     for explanation in (a, b):
         table = explanation.features if kind == "feature" else explanation.groups
-        columns = [kind, "cir", "strength", "rank", *(["stderr"] if kind == "feature" else [])]
+        columns = [kind, "cir", "strength", "rank", *(["stderr", "dependence"] if kind == "feature" else [])]
         tables.append(table.loc[table["output"] == output, columns])
     pairs = tables[0].merge(tables[1], on=kind, suffixes=("_a", "_b")).rename(columns={kind: "name"})
     for side in ("rank_a", "rank_b"):

@@ -20,7 +20,8 @@ PAIRED = {
     **dict.fromkeys(["output", "kind", "name"], "str"),
     **dict.fromkeys(["cir_was", "cir_now", "shift", "error", "reach", "error_was", "error_now"], "float64"),
     **dict.fromkeys(["degrees_was", "degrees_now"], "float64"),
-    **dict.fromkeys(["strength_was", "strength_now"], "float64"),
+    **dict.fromkeys(["null_was", "null_now", "strength_was", "strength_now"], "float64"),
+    **dict.fromkeys(["dependence_was", "dependence_now", "dependence_error_was", "dependence_error_now"], "float64"),
     **dict.fromkeys(["rank_was", "rank_now", "n_was", "n_now", "missing_was", "missing_now"], "int64"),
 }
 """columns of a run's changes.parquet, and their types"""

@@ -38,7 +38,7 @@ def shifted(what: str, moved: str, threshold: float | None) -> str:
 
 
 def flipped(what: str, moved: str) -> str:
-    return f"{what} changed sides of 0.5: {moved}"
+    return f"{what} changed sides of what chance gives: {moved}"
 
 
 def moved_top(what: str, moved: str, verb: str, k: int) -> str:

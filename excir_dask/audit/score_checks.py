@@ -12,10 +12,17 @@ from excir_dask.audit import messages
 from excir_dask.audit.comparison import Comparison, Table
 from excir_dask.audit.findings import EVERY, KINDS, Checked, Finding
 from excir_dask.audit.limits import CheckLimits
-from excir_dask.audit.noise import Measure, noise_floor
+from excir_dask.audit.noise import Measure, Order, noise_floor
 from excir_dask.kernels.agreement import DIGITS
+from excir_dask.kernels.scores import RANKINGS, group_ranking
 
 Mask = NDArray[np.bool_]
+
+_RANKED = {
+    "cir": ("cir", "error", "degrees", "null"),
+    "dependence": ("dependence", "dependence_error", "n"),
+}
+"""what ranks are made of -> columns with it, its error, degrees of freedom of that, and what chance gives if not 0"""
 
 ORDERS = 3
 """checks of an order, which share the level of a false alarm"""
@@ -23,25 +30,27 @@ ORDERS = 3
 
 def order(comparison: Comparison, limits: CheckLimits, *, measure: Measure, title: str) -> Iterator[Checked]:
     """Agreement of the two orders by one measure, where noise alone would leave more of it."""
-    rank_by = comparison.now.facts.settings.rank_by
     level = comparison.false_alarm / (ORDERS * len(KINDS) * max(len(comparison.outputs), 1))
     for table in comparison.tables:
         if len(table.pairs) < 2:  # a single name has only one order
             continue
-        was, now, error_was, error_now, degrees_was, degrees_now = (
-            table.pairs[f"{column}_{run}"].to_numpy(dtype=np.float64)
-            for column in ("cir", "error", "degrees")
-            for run in ("was", "now")
+        by = _rank_by(comparison, table)
+        columns = _RANKED[RANKINGS[by].of]
+        was, now, error_was, error_now, degrees_was, degrees_now, *nulls = (
+            table.pairs[f"{column}_{run}"].to_numpy(dtype=np.float64) for column in columns for run in ("was", "now")
         )
+        null_was, null_now = nulls or (np.zeros_like(was), np.zeros_like(now))
+        ranked = Order(by, null_was, null_now)
 
-        def measured(a: Any, b: Any, k: int = table.k) -> float:
-            return measure(a, b, k, rank_by)
+        def measured(a: Any, b: Any, k: int = table.k, ranked: Order = ranked) -> float:
+            return measure(a, b, k, ranked)
 
         value = measured(was, now)
         severity, threshold = limits.judge(value)
         findings: tuple[Finding, ...] = ()
         if severity != "ok":  # only then simulate noise: 20 ms for 20 features, seconds for 20,000
-            floor = noise_floor(was, now, error_was, error_now, degrees_was, degrees_now, level, measured)
+            null = (null_was + null_now) / 2.0
+            floor = noise_floor(was, now, error_was, error_now, degrees_was, degrees_now, level, measured, null=null)
             if value < floor:
                 finding = Finding(
                     check=limits.name, output=table.output, kind=table.kind, name=EVERY,
@@ -69,13 +78,13 @@ def shift(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:
 
 
 def flip(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:
-    """Scores on the other side of 0.5, clear of it in both runs."""
+    """Scores on the other side of what chance gives, clear of it in both runs."""
     for table in comparison.tables:
         pairs = table.pairs
         # each run by its own error, as many times as a shift must exceed the error of both
         reach, error, error_was, error_now = pairs[["reach", "error", "error_was", "error_now"]].to_numpy(np.float64).T
         times = np.divide(reach, error, out=np.zeros(len(pairs)), where=error > 0)
-        was, now = pairs["cir_was"].to_numpy() - 0.5, pairs["cir_now"].to_numpy() - 0.5
+        was, now = ((pairs[f"cir_{run}"] - pairs[f"null_{run}"]).to_numpy() for run in ("was", "now"))
         clear = (np.abs(was) > times * error_was) & (np.abs(now) > times * error_now)
         distance = np.where(was * now < 0, np.minimum(np.abs(was), np.abs(now)), 0.0)
         findings = []
@@ -104,9 +113,14 @@ def left_top(comparison: Comparison, limits: CheckLimits) -> Iterator[Checked]:
 
 def _places(comparison: Comparison, table: Table) -> tuple[Mask, Mask, Mask]:
     """Whether each name was in the top, is in it, and rose itself: others may have pushed it in or out."""
-    pairs, by = table.pairs, comparison.now.facts.settings.rank_by
+    pairs, by = table.pairs, _rank_by(comparison, table)
     before, after = (pairs[rank].rank(method="first").to_numpy() <= table.k for rank in ("rank_was", "rank_now"))
     return before, after, (pairs[f"{by}_now"] > pairs[f"{by}_was"]).to_numpy()
+
+
+def _rank_by(comparison: Comparison, table: Table) -> str:
+    by = comparison.now.facts.settings.rank_by
+    return group_ranking(by) if table.kind == "groups" else by
 
 
 def _moved(limits: CheckLimits, table: Table, changed: Mask, verb: str) -> Checked:

@@ -27,20 +27,28 @@ _SURE = 1e9
 
 
 def scores_of(explanation: Explanation, output: str, kind: str) -> pd.DataFrame:
-    """A row per feature or group of an output: ``name cir strength rank error degrees n missing``.
+    """A row per feature or group of an output: ``name cir null strength dependence dependence_error rank error degrees
+    n missing``.
 
-    Groups have no rows of their own to count, so their ``n`` and ``missing`` are 0.
+    Groups have no rows of their own to count, so their ``n`` and ``missing`` are 0, and their ``dependence`` is NaN.
     """
     table = explanation.features[explanation.features["output"] == output]
     row_groups = explanation.facts.rows.row_groups
     if kind == "features":
         errors, degrees = feature_errors(table, row_groups)
-        found = table[["feature", "cir", "strength", "rank", "n", "missing"]].rename(columns={"feature": "name"})
-        return found.assign(error=errors, degrees=degrees).reset_index(drop=True)
+        columns = ["feature", "cir", "null", "strength", "dependence", "dependence_stderr", "rank", "n", "missing"]
+        found = table[columns].rename(columns={"feature": "name", "dependence_stderr": "dependence_error"})
+        return _with_errors(found, errors, degrees)
     groups = explanation.groups[explanation.groups["output"] == output]
-    found = groups[["group", "cir", "strength", "rank"]].rename(columns={"group": "name"}).assign(n=0, missing=0)
-    errors, degrees = group_errors(table, groups, row_groups)
-    return found.assign(error=errors, degrees=degrees).reset_index(drop=True)
+    found = groups[["group", "cir", "null", "strength", "rank"]].rename(columns={"group": "name"})
+    found = found.assign(n=0, missing=0, dependence=np.nan, dependence_error=np.nan)
+    return _with_errors(found, *group_errors(table, groups, row_groups))
+
+
+def _with_errors(found: pd.DataFrame, errors: Floats, degrees: Floats) -> pd.DataFrame:
+    """With what order checks need; results of earlier versions do not know what chance gives."""
+    null = found["null"].fillna(0.5)
+    return found.assign(null=null, error=errors, degrees=degrees).reset_index(drop=True)
 
 
 def feature_errors(table: pd.DataFrame, row_groups: int) -> tuple[Floats, Floats]:

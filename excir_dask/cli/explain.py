@@ -48,6 +48,7 @@ def explain(lake: Any, top: int, form: str, as_json: bool, **given: Any) -> None
     excir explain lake/ --output pred --group engine=rpm,torque --out result/
     excir explain lake/ --output cat=margin_0 --output dog=margin_1
     excir explain 's3://bucket/lake/*.parquet' --output margin --features 'sensor_*,!sensor_id' --fraction 0.2
+    excir explain lake/ --output pred --where "date >= '2026-09-01' and region == 'EU'"
     excir explain lake/ --output pred --fraction auto --target-jaccard 0.9
     excir explain lake/ --output pred --scheduler tcp://10.0.0.5:8786 --performance-report dask.html
     excir explain lake/ --output pred --out result/ --checkpoint states/    # ended early? run it again to resume

@@ -17,7 +17,7 @@ from excir_dask.pipeline.options import ExplainOptions
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
-@options(CONFIG, explain_options("output", "features", "weights", "budget"), LAKE, CONSOLE)
+@options(CONFIG, explain_options("output", "features", "weights", "where", "budget"), LAKE, CONSOLE)
 def plan(
     lake: Any, outputs: Sequence[tuple[str | None, str]], as_json: bool, quiet: bool, verbose: bool, **given: Any
 ) -> None:
@@ -29,6 +29,7 @@ def plan(
     \b
     excir plan lake/
     excir plan lake/ --output pred --features 'sensor_*' --budget 64MiB
+    excir plan lake/ --where "date >= '2026-09-01'"
     """
     from excir_dask.pipeline.preview import preview
     from excir_dask.render.text.preview import text

@@ -16,6 +16,7 @@ from excir_dask.cli.explain import explain
 from excir_dask.cli.group import ExcirGroup
 from excir_dask.cli.merge import merge
 from excir_dask.cli.plan import plan
+from excir_dask.cli.profile import profile
 from excir_dask.cli.report import report
 from excir_dask.cli.sweep import sweep
 from excir_dask.cli.train import train
@@ -35,6 +36,7 @@ def excir() -> None:
     excir explain --config job.yaml              the same with options from a file
     excir sweep lake/ --output pred              how few rows give the same ranking
     excir compare full/ sample/                  how far two saved explanations agree
+    excir profile result/ speed                  how the output moves along one feature
     excir merge day-01/ day-02/                  explanations of different rows as one
     excir audit audit.yaml                       check a day of a lake against a baseline
     excir report result/                         a saved result as one page for a browser
@@ -48,7 +50,7 @@ def excir() -> None:
     """
 
 
-for command in (explain, plan, train, sweep, compare, merge, audit, report, demo, doctor, completion):
+for command in (explain, plan, train, sweep, compare, profile, merge, audit, report, demo, doctor, completion):
     excir.add_command(command)
 
 

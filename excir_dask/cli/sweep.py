@@ -34,6 +34,10 @@ SHARED = tuple(name for name in EXPLAIN if name not in OWN)
     "--target-jaccard", type=float, default=0.9, show_default=True,
     help="Overlap of the first K that every seed and output must reach.",
 )  # fmt: skip
+@click.option(
+    "--target-residual", type=float, metavar="R",
+    help="Procrustes residual of the scores that no seed and output may exceed.",
+)  # fmt: skip
 @click.option("--retrain", is_flag=True, help="Train a model at every fraction, in place of --output or --model.")
 @click.option("--label", metavar="COLUMN", help="With --retrain: the column to learn.")
 @click.option(

@@ -36,7 +36,7 @@ ROUNDS = 4
 OUTPUT_CELLS = 8 * CELLS
 """cells of a bracket of an output: there are few outputs, and all scores rest on their centres"""
 
-WIDE = 5e-4
+WIDE = 2e-4
 """certified error of a score above which its column is looked at again"""
 
 
@@ -86,18 +86,17 @@ class Closer:
 
     def _sharp(self, lake: LakeState) -> Settled:
         """Centres that are certain enough, as far as further looks can make them so."""
-        before = np.inf
+        found, before = settle_state(lake), np.inf
         for _ in range(ROUNDS):
-            stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
-            wide = stats.varies & (stats.error * lake.span.outputs.weight > WIDE * lake.span.outputs.absolute)
-            error = float(stats.error[wide].sum())
-            if not wide.any() or error >= _PROGRESS * before:
+            error = _certified_outputs(found)
+            if error.max(initial=0.0) <= WIDE or error.max() >= _PROGRESS * before:
                 break
             log.info("all columns read again for a closer look at the quartiles of the outputs")
-            before = error
-            outputs = sharpened(lake.span.outputs, lake.references.outputs, stats, lake.centering)
+            before = float(error.max())
+            outputs = sharpened(lake.span.outputs, lake.references.outputs, found.outputs, lake.centering)
             lake = self._seen_from(lake, outputs)
-        return self._sharp_columns(lake, settle_state(lake))
+            found = settle_state(lake)
+        return self._sharp_columns(lake, found)
 
     def _sharp_columns(self, lake: LakeState, found: Settled) -> Settled:
         width, outputs = len(lake.features), found.outputs
@@ -150,6 +149,18 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
 
 def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
+    error = _relative(stats.error[None, :] * sums.abs_y + sums.column_doubt / 2.0, sums)
+    return np.asarray(np.where(outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
+
+
+def _certified_outputs(found: Settled) -> Floats:
+    """The largest error of an output's scores, as far as that is the output's to mend."""
+    sums = found.sums
+    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + sums.output_doubt / 2.0, sums)
+    varies = found.features.varies[None, :] & found.outputs.varies[:, None]
+    return np.asarray(np.where(varies, error, 0.0).max(axis=1, initial=0.0))
+
+
+def _relative(error: Floats, sums: Sums) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = (stats.error[None, :] * sums.abs_y + sums.uncertain) / sums.denominator
-    return np.asarray(np.where((sums.denominator > 0) & outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
+        return np.where(sums.denominator > 0, error / sums.denominator, 0.0)

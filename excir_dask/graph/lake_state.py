@@ -47,6 +47,11 @@ class LakeState:
         return (*self.features, *(name for column in self.categories for name in column.features))
 
     @property
+    def joint(self) -> NDArray[np.float64]:
+        """Weight by coarse cells, (outputs, names, cells, cells); no cells where nobody asked."""
+        return np.concatenate([self.state.pairs.joint, self.span.indicators.pairs.joint], axis=1)
+
+    @property
     def reference(self) -> str:
         """What states must share to be merged."""
         return "-".join((self.references.features.id, self.references.outputs.id, self.references.indicators.id))

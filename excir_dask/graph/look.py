@@ -91,7 +91,7 @@ def look(scans: Scans, request: Request, pilot: Pilot, reference: LakeState | No
     settled, best = Closer(scans, wanted).settle(seen)
     sample = columns.sample
     if sample is not None and sample.draws.size < min(request.sample_rows, span.counts.used):
-        share = span.counts.used / max(span.counts.sampled, 1)
+        share = span.counts.used / max(span.counts.sampled + span.counts.filtered_out, 1)
         sample = scans.picked_rows(request.sample_rows, draw_threshold(int(request.sample_rows / share), plan.rows))
     return Found(names, settled, best if reference is None else seen, sample)
 
@@ -156,8 +156,10 @@ def _chosen(
 def _check_rows(counts: RowCounts, layout: Layout) -> None:
     if counts.used == 0:
         source = ", ".join(layout.outputs) or "the model's outputs"
+        where = layout.where
+        unmatched = "" if where is None else f"{counts.filtered_out} of those do not match {where.label}, "
         raise NoRowsError(
-            f"no row is left to explain: {counts.read} rows, {counts.sampled} in the sample, "
+            f"no row is left to explain: {counts.read} rows, {unmatched}{counts.sampled} in the sample, "
             f"{counts.without_output} of those without a finite value in {source}, "
             f"{counts.without_weight} without a positive weight"
         )

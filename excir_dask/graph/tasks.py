@@ -18,7 +18,7 @@ from excir_dask.kernels.categories import CategoryCounts
 from excir_dask.lake.blocks import Layout, ModelOutputs, sample_mask
 from excir_dask.lake.cache import CachedRows
 from excir_dask.lake.plan import Slice
-from excir_dask.lake.read import cache_slice, row_ranges
+from excir_dask.lake.read import cache_slice, matching_rows, row_ranges
 from excir_dask.lake.retry import with_retries
 from excir_dask.lake.rows import read_rows
 
@@ -98,7 +98,7 @@ def score_span(
     def check(scored: ModelOutputs) -> None:
         if not isinstance(scored, ModelOutputs) or (model.names and scored.names != tuple(model.names)):
             raise DataError("it does not hold the outputs of this model")
-        mask = sample_mask(layout, row_ranges(piece, rows))
+        mask = sample_mask(layout, row_ranges(piece, rows), matching_rows(piece, layout, frame))
         if scored.names:
             check_count(scored.values.shape[1], rows if mask is None else int(np.count_nonzero(mask)), "rows")
 
@@ -135,9 +135,10 @@ def _score(
     piece: Slice, frame: Any, earlier: ModelOutputs | None, layout: Layout, model: Model, budget: int
 ) -> ModelOutputs:
     fresh = layout if earlier is None else replace(layout, sample=replace(layout.sample, above=earlier.fraction))
+    matching = matching_rows(piece, layout, frame)
     names: tuple[str, ...] = model.names or ()
     parts = []
-    for data in read_rows(piece, fresh, model.input_type, budget, frame):
+    for data in read_rows(piece, fresh, model.input_type, budget, frame, matching):
         if not len(data):
             continue
         found, values = model.score(data)
@@ -150,4 +151,4 @@ def _score(
         return scored
     same_names(earlier.names, scored.names)
     ranges = row_ranges(piece, piece.rows if frame is None else len(frame))
-    return earlier.merged(scored, sample_mask(fresh, ranges), sample_mask(layout, ranges))
+    return earlier.merged(scored, sample_mask(fresh, ranges, matching), sample_mask(layout, ranges, matching))

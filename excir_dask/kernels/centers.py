@@ -59,8 +59,8 @@ def _trimmed(runs: Elements, q25: Known, q75: Known, provisional: float, mean: f
     if weight == 0.0:
         return Enclosed(middle, q25.low, q75.high)
     center = provisional + float((inside * runs.totals).sum()) / weight
-    unsure = (inside > 0) & (inside < 1) | (runs.low < q25.high) & (runs.high >= q25.low) & (runs.low < runs.high)
-    unsure |= (runs.low <= q75.high) & (runs.high > q75.low) & (runs.low < runs.high)
+    unsure = (inside > 0) & (inside < 1) | (runs.low < q25.high) & (runs.high >= q25.low)
+    unsure |= (runs.low <= q75.high) & (runs.high > q75.low)
     moved = float(runs.weights[unsure].sum())
     if moved >= weight:
         return Enclosed(center, q25.low, q75.high)
@@ -89,6 +89,11 @@ class Centering:
     """quantiles that the centre rests on"""
     needs_totals: bool = False
     """the pass sums the values per slot and cell"""
+
+    @property
+    def summed(self) -> bool:
+        """It is a mean of values, not one of them."""
+        return self.needs_totals or not self.levels
 
     def __post_init__(self) -> None:
         brackets = len({0.25, 0.75, *self.levels}) + 1  # one around the centre

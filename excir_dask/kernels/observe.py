@@ -149,6 +149,8 @@ class _Tallies:
         self.cells, self.cell_total = np.zeros((count, cells)), np.zeros((count, cells if side.totals else 0))
         self.cell_low, self.cell_high = np.full((count, cells), np.inf), np.full((count, cells), -np.inf)
         self.flip_weight, self.coarse = np.zeros((count, FLIP_EDGES)), np.zeros((count, COARSE))
+        self.coarse_first = np.full((count, COARSE), BUCKETS, dtype=np.uint16)
+        self.coarse_last = np.zeros((count, COARSE), dtype=np.uint16)
         self.weight_squares = np.zeros(count)
         self.sums, self.units = np.zeros((count, outputs, 7)), np.zeros((count, outputs, 3))
         self.joint = np.zeros((count, outputs, coarse, coarse))
@@ -183,9 +185,9 @@ class _Tallies:
             ref.edges[j], ref.steps[j], ref.first_edge[j], flip_edges,
         )  # fmt: skip
         tally = Tally(
-            self.limits[j], self.slots[j], self.coarse[j], self.cells[j], self.cell_low[j], self.cell_high[j],
-            self.slot_total[j], self.cell_total[j], self.sums[j], self.units[j], self.flips[j], self.output_flips[j],
-            self.joint[j],
+            self.limits[j], self.slots[j], self.coarse[j], self.coarse_first[j], self.coarse_last[j], self.cells[j],
+            self.cell_low[j], self.cell_high[j], self.slot_total[j], self.cell_total[j], self.sums[j], self.units[j],
+            self.flips[j], self.output_flips[j], self.joint[j],
         )  # fmt: skip
         joint = side.coarse if self.joint.shape[-1] else side.coarse[:0, :0]
         paired = Side(side.weights, side.units, side.moves[: self.outputs], joint, *side.near)
@@ -194,6 +196,7 @@ class _Tallies:
     def _clear(self, j: int) -> None:
         self.limits[j] = _NOTHING
         self.cell_low[j], self.cell_high[j] = np.inf, -np.inf
+        self.coarse_first[j], self.coarse_last[j] = BUCKETS, 0
         for array in (
             self.slots, self.slot_total, self.coarse, self.cells, self.cell_total, self.sums, self.units, self.flips,
             self.output_flips, self.joint,
@@ -204,8 +207,8 @@ class _Tallies:
         low, high, total, absolute, squares, balance = np.ascontiguousarray(self.limits.T)
         return ColumnState(
             self.reference.id, self.n, self.missing, self.weight, self.fractional, low + 0.0, high + 0.0, total,
-            absolute, squares, balance, self.weight_squares, self.coarse, self.slots, self.cells,
-            self.cell_low, self.cell_high, self.flip_weight, self.slot_total, self.cell_total,
+            absolute, squares, balance, self.weight_squares, self.coarse, self.coarse_first, self.coarse_last,
+            self.slots, self.cells, self.cell_low, self.cell_high, self.flip_weight, self.slot_total, self.cell_total,
         )  # fmt: skip
 
     def pairs(self) -> PairState:

@@ -302,6 +302,9 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
         mass = memory.masses[b] if side.weights.size else memory.counts[b]
         tally.slots[grid.slots[b]] += mass
         tally.coarse[grid.coarse[b]] += mass
+        if mass > 0:
+            tally.coarse_first[grid.coarse[b]] = min(tally.coarse_first[grid.coarse[b]], np.uint16(b))
+            tally.coarse_last[grid.coarse[b]] = np.uint16(b)  # buckets are gone through in order
         if tally.slot_total.size:
             tally.slot_total[grid.slots[b]] += memory.totals[b]
     for k in range(joint):

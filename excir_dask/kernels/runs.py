@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_SLACK = 1e-9
+"""rounding of ranks of fractional weights, relative to the last: millions of weights are added up one by one"""
+
 
 @dataclass(frozen=True)
 class Enclosed:
@@ -61,7 +64,7 @@ def quantile(runs: Elements, level: float) -> Quantile | None:
     total = float(runs.ends[-1])
     rank = level * max(total - 1.0, 0.0)
     stop = min(rank + 1.0, total)
-    slack = 0.0 if runs.whole else 1e-9 * total
+    slack = 0.0 if runs.whole else _SLACK * total
     first = min(int(np.searchsorted(runs.ends, rank - slack, side="right")), runs.ends.size - 1)
     last = min(int(np.searchsorted(runs.ends, stop + slack, side="left")), runs.ends.size - 1)
     if np.isnan(runs.low[first : last + 1]).any():
@@ -84,7 +87,8 @@ def quantile(runs: Elements, level: float) -> Quantile | None:
         around = [min(around[0], a), max(around[1], b)]
     if weight == 0.0:
         return None
-    if slack:  # ranks of fractional weights are known up to rounding: the neighbours count too
+    if slack:  # as much as the ranks may be off, the mean may be over the neighbours
         around = [float(runs.low[first]), float(runs.high[last])]
-        low, high = min(low, weight * around[0]), max(high, weight * around[1])
+        moved = min(slack, 1.0) * (around[1] - around[0])
+        low, high = max(low - moved, weight * around[0]), min(high + moved, weight * around[1])
     return Quantile(value / weight, low / weight, high / weight, (around[0], around[1]))

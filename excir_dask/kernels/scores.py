@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.kernels import chance
 from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.settle import ColumnStats
 
@@ -23,29 +24,51 @@ WIDE_BOUND = 0.01
 """certified effect of approximate centres above which a score is flagged; most are below 0.002"""
 
 
+FEW = 1.5
+"""rows that a sample may easily miss: sets the least error of a score that few rows carry"""
+
+UNKNOWN = 0.5
+"""standard error of a score when nothing is known about it"""
+
+
 @dataclass(frozen=True)
 class Ranking:
     """What ranks follow. A new one is a new entry of ``RANKINGS``, and a column of that name in the tables."""
 
-    value: Callable[[Floats], Floats]
-    """from cir; the largest comes first"""
-    limits: Callable[[Floats, Floats], tuple[Floats, Floats]]
-    """smallest and largest value while cir is between two limits"""
+    of: str
+    """column that the value is made of, and whose errors make ranks uncertain"""
+    value: Callable[[Floats, Floats], Floats]
+    """from that column and ``null``; the largest comes first"""
+    limits: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
+    """smallest and largest value while that column is between two limits, given ``null``"""
+    chance_last: bool = True
+    """features that chance explains come behind all others"""
+
+    def order(self, value: Floats, chance: NDArray[np.bool_]) -> Floats:
+        """What ranks are made of: values are from 0 to 1, so those that chance explains are put below 0."""
+        return value - chance if self.chance_last else value
+
+    @property
+    def has_groups(self) -> bool:
+        """Groups have such a value too: it follows from sums, which groups share."""
+        return self.of == "cir"
 
 
-def strength(cir: Floats) -> Floats:
-    """How far a score is from one half, from 0 to 1, whatever its direction."""
-    return np.abs(2.0 * cir - 1.0)
+def strength(cir: Floats, null: Floats) -> Floats:
+    """How far a score is from what chance gives, from 0 to 1, whatever its direction."""
+    return np.abs(chance.lift(cir, null))
 
 
-def _strength_limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    ends = strength(np.stack([low, high]))
-    return np.where((low < 0.5) & (high > 0.5), 0.0, ends.min(axis=0)), ends.max(axis=0)
+def _strength_limits(low: Floats, high: Floats, null: Floats) -> tuple[Floats, Floats]:
+    ends = np.stack([chance.lift(low, null), chance.lift(high, null)])
+    sizes = np.abs(ends)
+    return np.where((ends[0] < 0) & (ends[1] > 0), 0.0, sizes.min(axis=0)), sizes.max(axis=0)
 
 
 RANKINGS: dict[str, Ranking] = {
-    "strength": Ranking(strength, _strength_limits),
-    "cir": Ranking(lambda cir: cir, lambda low, high: (low, high)),
+    "strength": Ranking("cir", strength, _strength_limits),
+    "dependence": Ranking("dependence", lambda value, null: value, lambda low, high, null: (low, high)),
+    "cir": Ranking("cir", lambda cir, null: cir, lambda low, high, null: (low, high), chance_last=False),
 }
 
 
@@ -54,8 +77,20 @@ class Scores:
     """Everything scored, (outputs, columns)."""
 
     cir: Floats
+    null: Floats
+    """cir of a column like this one that has nothing to do with the output"""
+    lift: Floats
+    """part of the way from null to 1 that cir goes; negative: to 0"""
+    lift_stderr: Floats
+    """standard error of lift"""
+    p_chance: Floats
+    """probability of a covariance as far from 0 if the column had nothing to do with the output; NaN: not tested"""
+    rows: Floats
+    """independent rows that tests count with: fewer if weights differ, or if rows of a row group resemble each other"""
+    z: Floats
+    """correlation in standard errors under independence"""
     strength: Floats
-    """abs(2 cir - 1)"""
+    """abs(lift)"""
     direction: NDArray[np.int8]
     """1 with the output, -1 against it, 0 neither"""
     stderr: Floats
@@ -70,6 +105,11 @@ class Scores:
     """largest change of cir that approximate centres can have caused"""
     center_jump: Floats
     """change of cir if a centre jumps with a few rows more or less; 0 for most columns"""
+
+
+def group_ranking(rank_by: str) -> str:
+    """What ranks of groups follow where those of features follow ``rank_by``."""
+    return rank_by if RANKINGS[rank_by].has_groups else "strength"
 
 
 def cir(numerator: Floats, denominator: Floats) -> Floats:
@@ -118,16 +158,35 @@ def score(
     variance = np.where(by_units, between, variance)
     dx, dy = features.error[None, :], outputs.error[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
-    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy + sums.uncertain
-    bound = np.where(constant, 0.0, np.where(moves, np.minimum(effect / safe, 1.0), 1.0))
+    stderr = np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
+    n_eff = np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0))
+    null = np.where(moves, chance.null(sums.tilt[None, :], sums.output_tilt), 0.5)
+    lift = chance.lift(score, null)
+    careful = np.where(moves, np.maximum(stderr, np.minimum(FEW / np.maximum(n_eff, 1.0), UNKNOWN)), 0.0)
+    likeness = np.divide(stderr, by_rows, out=np.ones_like(stderr), where=by_units & (by_rows > 0))
+    rows = sums.rows[None, :] / np.maximum(likeness, 1.0) ** 2
+    correlation = np.where(constant, np.nan, sums.correlation)
+    z = np.nan_to_num(correlation) * np.sqrt(np.maximum(rows - 1.0, 0.0))
+    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
+    # other centres change N and D; what is uncertain changes D alone, and a ratio of at most 1 by half as much
+    least = denominator - sums.uncertain
+    bound = np.divide(effect, least, out=np.ones_like(effect), where=least > 0) + sums.uncertain / safe / 2.0
+    unknown = ~moves & (effect + sums.uncertain > 0)  # nothing moves, as far as approximate centres tell
+    bound = np.where(constant, 0.0, np.where(moves, np.minimum(bound, 1.0), unknown))
     return Scores(
         cir=score,
-        strength=strength(score),
-        direction=np.sign(ratio * moves).astype(np.int8),
-        stderr=np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0),
+        null=null,
+        lift=lift,
+        lift_stderr=np.where(moves, chance.lift_error(score, null, careful), 0.0),
+        p_chance=chance.p_value(correlation, rows),
+        rows=rows,
+        z=z,
+        strength=np.abs(lift),
+        direction=np.sign(np.where(lift == 0, np.round(z, 6), lift)).astype(np.int8),
+        stderr=stderr,
         stderr_rows=by_rows,
         stderr_by=by_units & moves,
-        n_eff=np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0)),
+        n_eff=n_eff,
         center_bound=bound,
         center_jump=np.where(moves, np.minimum((jx * sums.abs_y + jy * sums.abs_x[None, :]) / safe / 2.0, 0.5), 0.0),
     )

@@ -27,6 +27,12 @@ _JUMP = 2.0
 _NOTICEABLE = 0.1
 """of the interquartile range: a smaller jump is none"""
 
+_ROUNDING = 4.0 * np.finfo(float).eps
+"""of a quantile, relative to the largest number behind it"""
+
+_SUM_ROUNDING = 2.0**13 * np.finfo(float).eps
+"""of a mean, relative to the mean distance: so many values are added up one by one"""
+
 
 @dataclass(frozen=True)
 class ColumnStats:
@@ -82,10 +88,15 @@ def settle(state: ColumnState, reference: Reference, centering: str) -> ColumnSt
             center[j], error[j] = provisional, state.high[j] - state.low[j]
             continue
         spread = q75[j] - q25[j]
-        rounding = 4.0 * np.finfo(float).eps * max(abs(found.value), spread if np.isfinite(spread) else 0.0)
+        jump[j] = _jump(runs, int(state.n[j]), CENTERINGS[centering].levels, spread)
+        if CENTERINGS[centering].levels and first and third and first.low == third.high:
+            center[j] = first.low  # half of the rows have this value, and no other centre
+            continue
+        rounding = _ROUNDING * max(abs(found.value), spread if np.isfinite(spread) else 0.0)
+        if CENTERINGS[centering].summed:
+            rounding += _SUM_ROUNDING * float(state.absolute[j] / state.weight[j])
         center[j] = provisional if abs(found.value - provisional) <= rounding else found.value
         error[j] = found.error + (rounding if np.isfinite(rounding) else 0.0)
-        jump[j] = _jump(runs, int(state.n[j]), CENTERINGS[centering].levels, spread)
     return ColumnStats(state.n, state.missing, state.low, state.high, q25, q75, center, error, jump, missed)
 
 

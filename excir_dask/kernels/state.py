@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 class ColumnState:
     """What some columns looked like over some rows, seen from a reference."""
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     reference: str
     """id of the reference; states of others do not merge with this one"""
@@ -53,6 +53,10 @@ class ColumnState:
     """sum of w^2 over the rows with a value; n without weights"""
     coarse: Annotated[Floats, "columns", "coarse"]
     """weight per coarse cell"""
+    coarse_first: Annotated[NDArray[np.uint16], "columns", "coarse"]
+    """first bucket of each with values; BUCKETS where there are none"""
+    coarse_last: Annotated[NDArray[np.uint16], "columns", "coarse"]
+    """last bucket of each with values; 0 where there are none"""
     slots: Annotated[Floats, "columns", "slots"]
     """weight per slot of the reference"""
     cells: Annotated[Floats, "columns", "cells"]
@@ -159,9 +163,9 @@ def one_unit(state: State) -> State:
 
 
 def _combined(name: str, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    if name in ("low", "cell_low"):
+    if name in ("low", "cell_low", "coarse_first"):
         return np.asarray(np.minimum.reduce(arrays))
-    if name in ("high", "cell_high"):
+    if name in ("high", "cell_high", "coarse_last"):
         return np.asarray(np.maximum.reduce(arrays))
     return _added(arrays)
 

@@ -52,6 +52,9 @@ class Tally(NamedTuple):
     """smallest and largest value, and the sums of w d, w |d|, w d^2 and w sign d, with d = x - a"""
     slots: Floats
     coarse: Floats
+    coarse_first: NDArray[np.uint16]
+    """first and last bucket with values of each coarse cell"""
+    coarse_last: NDArray[np.uint16]
     cells: Floats
     cell_low: Floats
     cell_high: Floats

@@ -52,7 +52,7 @@ def intervals(cir: Floats, stderr: Floats, n_eff: Floats, level: float = 0.95) -
 
 
 def stability(
-    cir: Floats,
+    scores: Floats,
     stderr: Floats,
     n_eff: Floats,
     ranks: NDArray[np.int64],
@@ -60,6 +60,8 @@ def stability(
     target: float,
     rank_by: str = "strength",
     *,
+    null: Floats | None = None,
+    reach: Floats | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Stability:
@@ -69,8 +71,9 @@ def stability(
 
     Parameters
     ----------
-    cir, stderr, n_eff : arrays of shape (features,)
-        Scores, their standard errors as estimates of what all rows would give, and the effective numbers behind them.
+    scores, stderr, n_eff : arrays of shape (features,)
+        What ranks are made of (cir or dependence), its standard errors as estimates of what all rows would give, and
+        the effective numbers behind them.
     ranks : array of shape (features,)
         Ranks in the sample, from 1.
     k : int
@@ -79,6 +82,10 @@ def stability(
         Jaccard that is wanted.
     rank_by : str
         One of ``RANKINGS``.
+    null : array of shape (features,), optional
+        Scores that chance gives; 0.5 by default.
+    reach : array of shape (features,), optional
+        Distance from there within which chance would explain the score of all rows; 0 by default.
     draws : int
         Rankings to simulate.
     seed : int
@@ -86,22 +93,25 @@ def stability(
     """
     from excir_dask.kernels.agreement import top_size
 
-    k, ranking = top_size(k, cir.size), RANKINGS[rank_by]
+    k, ranking = top_size(k, scores.size), RANKINGS[rank_by]
+    null = np.full(scores.size, 0.5) if null is None else null
+    reach = np.zeros(scores.size) if reach is None else reach
     mine = ranks <= k
     if not stderr.any():
         return Stability(k, 1.0, 1.0, mine.astype(np.float64))
     rng = np.random.default_rng(seed)
     freedom = np.clip(n_eff - 1.0, 1.0, 1e6)
     order = np.argsort(ranks, kind="stable")  # equal scores stay in the order of the sample
-    order = order[_candidates(cir, stderr, freedom, k, ranking)[order]]
+    order = order[_candidates(scores, stderr, freedom, k, ranking, null, reach)[order]]
     normal = bool(freedom[order].min() > _NORMAL)
-    counts, hits, total = np.zeros(cir.size), 0, 0.0
+    counts, hits, total = np.zeros(scores.size), 0, 0.0
     chunk = max(min(_VALUES // order.size, draws), 1)
     for first in range(0, draws, chunk):
         shape = (min(chunk, draws - first), order.size)
         noise = rng.standard_normal(shape) if normal else rng.standard_t(freedom[order], shape)
-        drawn = ranking.value(np.clip(cir[order] + stderr[order] * noise, 0.0, 1.0))
-        top = _top_indices(drawn, k)
+        drawn = np.clip(scores[order] + stderr[order] * noise, 0.0, 1.0)
+        by_chance = np.abs(drawn - null[order]) < reach[order]
+        top = _top_indices(ranking.order(ranking.value(drawn, null[order]), by_chance), k)
         overlap = mine[order][top].sum(axis=1)
         jaccard = overlap / (2 * k - overlap)
         counts[order] += np.bincount(top.ravel(), minlength=order.size)
@@ -110,12 +120,18 @@ def stability(
     return Stability(k, total / draws, hits / draws, counts / draws)
 
 
-def _candidates(cir: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ranking) -> NDArray[np.bool_]:
+def _candidates(
+    scores: Floats, stderr: Floats, freedom: Floats, k: int, ranking: Ranking, null: Floats, reach: Floats
+) -> NDArray[np.bool_]:
     """Features that are in the top k in more than one of a hundred million simulations."""
     from scipy.special import stdtrit
 
-    reach = stdtrit(freedom, 1.0 - _NEVER) * stderr
-    low, high = ranking.limits(np.clip(cir - reach, 0.0, 1.0), np.clip(cir + reach, 0.0, 1.0))
+    far = stdtrit(freedom, 1.0 - _NEVER) * stderr
+    ends = np.clip(scores - far, 0.0, 1.0), np.clip(scores + far, 0.0, 1.0)
+    low, high = ranking.limits(*ends, null)
+    within = [np.abs(end - null) < reach for end in ends]
+    low = ranking.order(low, (ends[0] < null + reach) & (ends[1] > null - reach))
+    high = ranking.order(high, within[0] & within[1])
     return np.asarray(high >= np.partition(low, low.size - k)[low.size - k])
 
 

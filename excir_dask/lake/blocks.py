@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import CategoryCodes
+from excir_dask.lake.filter import RowFilter
 from excir_dask.lake.open_files import OpenFiles
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.tables.table import DeletedRows
@@ -35,6 +36,8 @@ class Layout:
     """columns whose categories are counted"""
     model_columns: tuple[str, ...] = ()
     """inputs of the model, in its order"""
+    where: RowFilter | None = None
+    """rows that do not match do not count"""
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
     @property
@@ -44,9 +47,9 @@ class Layout:
         return self.filesystem
 
     def only_categories(self, columns: Sequence[str]) -> Layout:
-        """A layout that reads every row of some categorical columns, and nothing else."""
+        """A layout that reads every row of some categorical columns that matches, and nothing else."""
         files = OpenFiles(categoricals=columns)
-        return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), (), files)
+        return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), (), self.where, files)
 
     @property
     def fixed(self) -> list[str]:
@@ -58,12 +61,14 @@ class Layout:
 class RowCounts:
     """How many rows were read and used."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     read: int = 0
     """rows in the slices"""
+    filtered_out: int = 0
+    """of those, dropped because they do not match the row filter"""
     sampled: int = 0
-    """of those, in the sample"""
+    """of the rest, in the sample"""
     without_output: int = 0
     """of those, dropped because an output is missing"""
     without_weight: int = 0
@@ -76,6 +81,7 @@ class RowCounts:
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(
             self.read + other.read,
+            self.filtered_out + other.filtered_out,
             self.sampled + other.sampled,
             self.without_output + other.without_output,
             self.without_weight + other.without_weight,
@@ -102,7 +108,7 @@ class RowRange:
 
 @dataclass(frozen=True)
 class ModelOutputs:
-    """A model's outputs for the sampled rows of a span."""
+    """A model's outputs for the sampled rows of a span that match the row filter."""
 
     VERSION: ClassVar[int] = 1
 
@@ -160,15 +166,16 @@ class Block:
     """index of the first row of each row group, and the number of rows"""
 
 
-def sample_mask(layout: Layout, ranges: Sequence[RowRange]) -> Mask | None:
-    """Rows in the sample, without deleted ones; None if that is all rows."""
+def sample_mask(layout: Layout, ranges: Sequence[RowRange], matching: Mask | None = None) -> Mask | None:
+    """Rows in the sample that match the row filter, without deleted ones; None if that is all rows."""
     if not layout.sample.draws_rows and all(each.deleted is None for each in ranges):
-        return None
+        return matching
     parts = []
     for r in ranges:
         drawn, live = layout.sample.mask(r.part, r.row_group, r.rows, r.start), r.live_mask()
         parts.append(drawn if live is None else drawn & live)
-    return np.concatenate(parts)
+    mask = np.concatenate(parts)
+    return mask if matching is None else mask & matching
 
 
 def make_block(
@@ -181,8 +188,9 @@ def make_block(
     columns: Iterator[Floats],
     categories: Iterator[CategoryCodes],
     draws: NDArray[np.uint64] | None = None,
+    matching: Mask | None = None,
 ) -> Block:
-    """Drop the rows that are outside the sample or lack an output or a weight.
+    """Drop the rows that are outside the sample, do not match the row filter, or lack an output or a weight.
 
     Parameters
     ----------
@@ -190,13 +198,15 @@ def make_block(
     ranges : sequence of RowRange
         Where the rows come from.
     mask : (rows,) bool, optional
-        Rows in the sample; None for all.
+        Rows in the sample that match; None for all.
     outputs : list of (rows,) arrays
     weights : (rows,) array, optional
     columns : iterator of (rows,) arrays
     categories : iterator of CategoryCodes
     draws : (rows,) array, optional
         Random draws of the rows; computed from the ranges by default.
+    matching : (rows,) bool, optional
+        Rows that match, whether they are in the sample or not; None for all.
     """
     rows = sum(each.rows for each in ranges)
     sampled = np.ones(rows, dtype=bool) if mask is None else mask
@@ -214,8 +224,10 @@ def make_block(
                 f"{weights[negative.argmax()]:g} in {part}; weights must be 0 or more"
             )
         used = complete & np.isfinite(weights) & (weights > 0)
+    read, filtered_out = _live_rows(ranges, matching)
     counts = RowCounts(
-        read=rows - sum(int(np.count_nonzero(~live)) for each in ranges if (live := each.live_mask()) is not None),
+        read=read,
+        filtered_out=filtered_out,
         sampled=int(np.count_nonzero(sampled)),
         without_output=int(np.count_nonzero(sampled) - np.count_nonzero(complete)),
         without_weight=int(np.count_nonzero(complete) - np.count_nonzero(used)),
@@ -243,3 +255,16 @@ def make_block(
         used_draws,
         edges,
     )
+
+
+def _live_rows(ranges: Sequence[RowRange], matching: Mask | None) -> tuple[int, int]:
+    """Rows that are not deleted, and how many of those do not match."""
+    read = matches = start = 0
+    for each in ranges:
+        live = each.live_mask()
+        read += each.rows if live is None else int(np.count_nonzero(live))
+        if matching is not None:
+            part = matching[start : start + each.rows]
+            matches += int(np.count_nonzero(part if live is None else part & live))
+        start += each.rows
+    return read, 0 if matching is None else read - matches

@@ -29,6 +29,8 @@ class CachedRows:
     """where the rows come from, with the number of cached rows of each"""
     read: int
     """rows that were read to find them"""
+    filtered_out: int = 0
+    """of those, rows that do not match the row filter"""
 
     def __sizeof__(self) -> int:  # tells dask and the local runner what to spill
         values = sum(x.nbytes for x in (*self.fixed, *self.columns))
@@ -53,7 +55,7 @@ class CachedRows:
             categories=iter(self.categories),
             draws=self.draws,
         )
-        return replace(block, counts=replace(block.counts, read=self.read))
+        return replace(block, counts=replace(block.counts, read=self.read, filtered_out=self.filtered_out))
 
 
 def cache_bytes(plan: Plan, rows: int) -> int | None:

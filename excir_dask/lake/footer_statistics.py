@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from excir_dask.errors import LakeChangedError, ReadError
 from excir_dask.lake.frames import is_pandas
+from excir_dask.lake.retry import with_retries
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.snapshot import LakeFile, Snapshot
+from excir_dask.lake.store_errors import redacted_message
 
 T = TypeVar("T")
 
@@ -40,7 +43,7 @@ def constant_columns(lake: Any, snapshot: Snapshot | None, columns: Sequence[str
         return []
     if snapshot is None:
         return [c for c in columns if is_pandas(lake) and c in lake.columns and lake[c].nunique(dropna=True) <= 1]
-    files = _map_footers(snapshot, lambda file, metadata: _possible_values(file, metadata, columns))
+    files = map_footers(snapshot, lambda file, parquet: _possible_values(file, parquet.metadata, columns))
     return [column for i, column in enumerate(columns) if len({v for file in files for v in file[i]}) <= 1]
 
 
@@ -51,23 +54,40 @@ def out_of_range_columns(snapshot: Snapshot, sample: Sample, columns: Sequence[s
     """
     if not sample.whole_row_groups or sample.fraction == 1.0 or not columns:
         return []
-    ranges = np.concatenate(_map_footers(snapshot, lambda file, metadata: _ranges(metadata, columns)), axis=1)
+    ranges = np.concatenate(map_footers(snapshot, lambda _, parquet: _ranges(parquet.metadata, columns)), axis=1)
     inside = np.concatenate(
         [
             np.isin(np.arange(len(file.row_groups)), list(chosen))
             for file, chosen in zip(snapshot.files, sample.row_groups(snapshot.files), strict=True)
         ]
     )
+    if snapshot.excluded:  # no row of these is asked for
+        gone = [
+            np.isin(np.arange(len(file.row_groups)), list(groups))
+            for file, groups in zip(snapshot.files, snapshot.excluded, strict=True)
+        ]
+        left = ~np.concatenate(gone)
+        ranges, inside = ranges[:, left], inside[left]
     return [column for column, each in zip(columns, ranges, strict=True) if _exceeds_range(each, inside)]
 
 
-def _map_footers(snapshot: Snapshot, function: Callable[[LakeFile, pq.FileMetaData], T]) -> list[T]:
+def map_footers(
+    snapshot: Snapshot, function: Callable[[LakeFile, pq.ParquetFile], T], files: Sequence[LakeFile] | None = None
+) -> list[T]:
+    """What a function finds in the footers of some files, of all by default."""
+
     def of_file(file: LakeFile) -> T:
-        with snapshot.location.filesystem.open_input_file(file.path) as source:
-            return function(file, pq.ParquetFile(source).metadata)
+        try:
+            with snapshot.location.filesystem.open_input_file(file.path) as source:
+                return function(file, pq.ParquetFile(source))
+        except FileNotFoundError as error:
+            raise LakeChangedError(f"{file.relative} was removed during the run; run again") from error
+        except OSError as error:
+            raise ReadError(f"{file.relative} cannot be read: {redacted_message(error)}") from error
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(of_file, snapshot.files))
+        chosen = snapshot.files if files is None else files
+        return list(pool.map(lambda file: with_retries(lambda: of_file(file)), chosen))
 
 
 def _possible_values(file: LakeFile, metadata: pq.FileMetaData, columns: Sequence[str]) -> list[set[Any]]:

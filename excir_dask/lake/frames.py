@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from excir_dask.errors import UsageError
 from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, Slice, fixed_columns
@@ -38,6 +40,21 @@ def frame_columns(frame: Any) -> dict[str, Column]:
     return columns
 
 
+def frame_types(frame: Any, names: Sequence[str]) -> dict[str, list[pa.DataType]]:
+    """The types that some columns of a frame have in Arrow."""
+    found = {}
+    for name in names:
+        column = frame[name] if is_pandas(frame) else frame._meta[name]
+        try:
+            kind = pa.Schema.from_pandas(column.to_frame(), preserve_index=False).field(0).type
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise UsageError(f"column '{name}' (where) of the frame holds values of several types: {error}") from error
+        inner = kind.value_type if pt.is_dictionary(kind) else kind
+        # partitions without rows do not tell what objects and categories are: text, most likely
+        found[name] = [pa.string() if pt.is_null(inner) and not is_pandas(frame) else kind]
+    return found
+
+
 def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """Slices of rows, and the part of the frame for each."""
     width = max(len(selection.features), len(selection.model_columns))
@@ -54,6 +71,7 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
 def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """One slice per partition, and the delayed partition for each."""
     wanted = dict.fromkeys([*selection.features, *selection.outputs, *selection.model_columns, *selection.categoricals])
+    wanted |= dict.fromkeys(selection.filter_columns)
     if selection.weight:
         wanted[selection.weight] = None
     partitions = frame[list(wanted)].to_delayed()

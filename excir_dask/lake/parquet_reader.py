@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError, LakeChangedError
 from excir_dask.lake.arrays import CategoryCodes, as_codes, as_float64, as_matrix, decimals_to_float64
+from excir_dask.lake.filter import Mask, RowFilter
 from excir_dask.lake.plan import Fragment
 from excir_dask.lake.read_errors import read_errors
 
@@ -25,6 +26,9 @@ BUFFER_BYTES = 2**20
 
 STREAM_BUFFER_BYTES = 2**16
 """the same where many columns are decoded in parallel"""
+
+_FILTER_ROWS = 2**17
+"""rows of a filter's columns that are decoded at once"""
 
 _SEARCH_ROWS = 2**16
 """rows per batch while searching for the column with a damaged page"""
@@ -171,6 +175,22 @@ class FragmentReader:
             if sum(each.num_rows for each in tables) >= rows:
                 break
         return self._arrays(names, pa.concat_tables(tables).slice(0, rows), rows)
+
+    def matching(self, where: RowFilter, rows: int | None = None) -> Mask:
+        """Which rows a filter keeps: of the first so many, or of all."""
+        constants = dict(self.fragment.filter_constants)
+        names = [name for name in where.columns if name not in constants]
+        wanted = self.rows if rows is None else rows
+        if not names:
+            nothing = pa.table({"row": pa.nulls(wanted)})
+            return where.mask(nothing, constants)
+        parts: list[Mask] = []
+        batch = min(_FILTER_ROWS, wanted) if rows is None else rows
+        for table in self._tables(names, batch, head=rows is not None):
+            parts.append(where.mask(table, constants, self.fragment.relative))
+            if rows is not None and sum(part.size for part in parts) >= rows:
+                break
+        return np.concatenate(parts)[:wanted]
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, list[Floats]]]:
         """Like :meth:`read`, in batches of rows: their number and arrays."""

@@ -17,7 +17,7 @@ from excir_dask.lake.column_blocks import column_blocks, even_ranges, vector_ran
 from excir_dask.lake.sample import Sample
 from excir_dask.lake.select import Selection
 from excir_dask.lake.snapshot import LakeFile, Snapshot
-from excir_dask.lake.tables.table import DeletedRows
+from excir_dask.lake.tables.table import Constant, DeletedRows
 
 DEFAULT_BUDGET = 128 * 2**20
 """decoded bytes per slice"""
@@ -62,6 +62,8 @@ class Fragment:
     """deleted rows per row group; empty if there are none"""
     verify: bool = True
     """verify the checksums of pages that have one"""
+    filter_constants: tuple[Constant, ...] = ()
+    """columns of the row filter that have one value in all rows"""
 
     @property
     def live_rows(self) -> int:
@@ -105,11 +107,23 @@ class Plan:
     budget: int
     blocks: tuple[tuple[tuple[Slice, ...], ...], ...]
     """column block -> span of rows -> slices with the same rows"""
+    excluded_rows: int = 0
+    """rows of the sample's row groups that are not read, because none of them matches the row filter"""
 
     @property
     def rows(self) -> int:
         """Rows to read; 0 if unknown (a dask DataFrame)."""
         return sum(slices[0].live_rows for slices in self.blocks[0])
+
+    @property
+    def files(self) -> int:
+        """Files to read."""
+        return len({fragment.path for slices in self.blocks[0] for fragment in slices[0].fragments})
+
+    @property
+    def row_groups(self) -> int:
+        """Row groups to read."""
+        return sum(len(fragment.row_groups) for slices in self.blocks[0] for fragment in slices[0].fragments)
 
     def slices(self) -> Iterator[Slice]:
         for block in self.blocks:
@@ -154,7 +168,9 @@ def make_plan(
     # a model takes all its columns at once, and a vector is decoded as a whole
     width = max(*(stop - start for start, stop in blocks), len(selection.model_columns), selection.widest)
     fixed = fixed_columns(selection)
-    groups = (sample or Sample()).row_groups(snapshot.files)
+    drawn = (sample or Sample()).row_groups(snapshot.files)  # whatever the filter: samples of all filters agree
+    excluded = snapshot.excluded or [frozenset[int]()] * len(snapshot.files)
+    groups = [chosen - gone for chosen, gone in zip(drawn, excluded, strict=True)]
     rows = sum(file.row_groups[g] for file, chosen in zip(snapshot.files, groups, strict=True) for g in chosen)
     size = _slice_size(budget, _VALUE_BYTES * rows * (len(selection.features) + fixed))
     spans = list(_spans(snapshot, selection, max(size // (_VALUE_BYTES * (width + fixed)), 1), groups))
@@ -162,12 +178,18 @@ def make_plan(
     def slices(start: int, stop: int) -> tuple[tuple[Slice, ...], ...]:
         return tuple(tuple(_slices(s, start, stop, size=size, budget=budget, selection=selection)) for s in spans)
 
-    return Plan(selection, budget, tuple(slices(start, stop) for start, stop in blocks))
+    excluded_rows = sum(
+        file.live_rows[g]
+        for file, chosen, gone in zip(snapshot.files, drawn, excluded, strict=True)
+        for g in chosen & gone
+    )
+    return Plan(selection, budget, tuple(slices(start, stop) for start, stop in blocks), excluded_rows)
 
 
 def append_spans(plan: Plan, more: Plan) -> Plan:
     """A plan with the spans of another plan of the same columns after its own."""
-    return replace(plan, blocks=tuple(own + others for own, others in zip(plan.blocks, more.blocks, strict=True)))
+    blocks = tuple(own + others for own, others in zip(plan.blocks, more.blocks, strict=True))
+    return replace(plan, blocks=blocks, excluded_rows=plan.excluded_rows + more.excluded_rows)
 
 
 def row_spans(
@@ -191,8 +213,8 @@ def row_spans(
 
 
 def fixed_columns(selection: Selection) -> int:
-    """Columns that every slice holds in addition to its features: outputs, raw and centred, and weights."""
-    return 2 * (len(selection.outputs) + selection.model_outputs) + 2
+    """Columns that every slice holds in addition to its features: outputs, raw and centred, weights, a row filter's."""
+    return 2 * (len(selection.outputs) + selection.model_outputs) + 2 + len(selection.filter_columns)
 
 
 def _check_budget(budget: int) -> None:
@@ -225,6 +247,7 @@ def _spans(
                 stored_names=file.stored_names,
                 deleted=tuple(file.deleted[g] for g in run) if file.deleted else (),
                 verify=snapshot.location.verify_checksums,
+                filter_constants=tuple(each for each in file.constants if each[0] in selection.filter_columns),
             )
             room = max_rows - sum(sum(other.rows) for other in pending)
             if pending and (sum(fragment.rows) > room or len(pending) >= SPAN_FILES):

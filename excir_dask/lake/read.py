@@ -24,8 +24,9 @@ from pyarrow import fs
 
 from excir_dask.errors import DataError
 from excir_dask.lake.arrays import CategoryCodes
-from excir_dask.lake.blocks import Block, Floats, Layout, ModelOutputs, RowRange, make_block, sample_mask
+from excir_dask.lake.blocks import Block, Floats, Layout, Mask, ModelOutputs, RowRange, make_block, sample_mask
 from excir_dask.lake.cache import CachedRows
+from excir_dask.lake.filter import RowFilter
 from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Slice
 
@@ -101,6 +102,7 @@ def cache_slice(slice_: Slice, layout: Layout) -> CachedRows:
                 for each, rows in zip(row_ranges(slice_, slice_.rows), np.diff(block.edges).tolist(), strict=True)
             ),
             block.counts.read,
+            block.counts.filtered_out,
         )
     return cached
 
@@ -135,6 +137,25 @@ def row_ranges(slice_: Slice, rows: int) -> list[RowRange]:
             fragment.row_groups, fragment.rows, fragment.deleted or repeat(None), strict=False
         )
     ]
+
+
+def matching_rows(slice_: Slice, layout: Layout, frame: Any = None) -> Mask | None:
+    """Which rows of a slice match the row filter; None without one."""
+    if layout.where is None:
+        return None
+    if frame is not None:
+        return _matching_in_frame(layout.where, frame)
+    parts = []
+    for fragment in slice_.fragments:
+        with layout.open_files.borrow(fragment, layout.file_store) as reader:
+            parts.append(reader.matching(layout.where))
+    return np.concatenate(parts)
+
+
+def _matching_in_frame(where: RowFilter, frame: Any) -> Mask:
+    import pyarrow as pa
+
+    return where.mask(pa.Table.from_pandas(frame[list(where.columns)], preserve_index=False))
 
 
 def read_columns(readers: Sequence[FragmentReader], names: Sequence[str]) -> list[Floats]:
@@ -181,11 +202,14 @@ def _file_block(
     slice_: Slice, layout: Layout, features: Sequence[str], stack: ExitStack, scored: ModelOutputs | None
 ) -> Block:
     readers = [stack.enter_context(layout.open_files.borrow(each, layout.file_store)) for each in slice_.fragments]
+    where, ranges = layout.where, row_ranges(slice_, slice_.rows)
+    matching = None if where is None else np.concatenate([reader.matching(where) for reader in readers])
+    if matching is not None and not matching.any():
+        return _no_match(layout, ranges, matching, len(features), scored)
     batches = column_batches(features, layout, columns_per_read(layout, [reader.rows for reader in readers]))
     columns = _columns(batches, partial(read_columns, readers), stack)
     categories = (_concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
-    ranges = row_ranges(slice_, slice_.rows)
-    return _block(layout, ranges, read_columns(readers, layout.fixed), columns, categories, scored)
+    return _block(layout, ranges, matching, read_columns(readers, layout.fixed), columns, categories, scored)
 
 
 def _head_block(
@@ -199,7 +223,10 @@ def _head_block(
     batches = column_batches(features, layout, columns_per_read(layout, [rows]))
     columns = _columns(batches, partial(reader.head, rows=rows), stack)
     ranges = [RowRange(fragment.relative, group, 0, rows, fragment.deleted[0] if fragment.deleted else None)]
-    return _block(layout, ranges, reader.head(layout.fixed, rows=rows), columns, iter(()), scored)
+    matching = None if layout.where is None else reader.matching(layout.where, rows)
+    if matching is not None and not matching.any():
+        return _no_match(layout, ranges, matching, len(features), scored)
+    return _block(layout, ranges, matching, reader.head(layout.fixed, rows=rows), columns, iter(()), scored)
 
 
 def _columns(
@@ -231,6 +258,7 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
         if slice_.lead and layout.categoricals:
             code_reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
             codes = [code_reader.code_batches(name, batch_rows) for name in layout.categoricals]
+        matching = None if layout.where is None else reader.matching(layout.where)
         start = sampled = 0
         for rows, batch in reader.batches(names, batch_rows):
             arrays = dict(zip(names, batch, strict=True))
@@ -239,7 +267,8 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
             ]
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
-            block = _block(layout, ranges, fixed, columns, (next(each) for each in codes), scored, sampled)
+            part = None if matching is None else matching[start : start + rows]
+            block = _block(layout, ranges, part, fixed, columns, (next(each) for each in codes), scored, sampled)
             yield block
             start += rows
             sampled += block.counts.sampled
@@ -251,19 +280,31 @@ def _frame_block(
     columns = (series_to_float64(frame[name], name, slice_.part) for name in features)
     fixed = [series_to_float64(frame[name], name, slice_.part) for name in layout.fixed]
     categories = (_series_to_codes(frame[name]) for name in layout.categoricals)
-    return _block(layout, row_ranges(slice_, len(frame)), fixed, columns, categories, scored)
+    matching = matching_rows(slice_, layout, frame)
+    return _block(layout, row_ranges(slice_, len(frame)), matching, fixed, columns, categories, scored)
+
+
+def _no_match(
+    layout: Layout, ranges: Sequence[RowRange], matching: Mask, features: int, scored: ModelOutputs | None
+) -> Block:
+    """A block of rows none of which matches: nothing else of them is read."""
+    nothing = np.empty(matching.size)
+    codes = CategoryCodes(np.zeros(matching.size, dtype=np.int32), ())
+    fixed, categories = [nothing] * len(layout.fixed), repeat(codes, len(layout.categoricals))
+    return _block(layout, ranges, matching, fixed, repeat(nothing, features), categories, scored)
 
 
 def _block(
     layout: Layout,
     ranges: Sequence[RowRange],
+    matching: Mask | None,
     fixed: list[Floats],
     columns: Iterator[Floats],
     categories: Iterator[CategoryCodes],
     scored: ModelOutputs | None,
     sampled_before: int = 0,
 ) -> Block:
-    mask = sample_mask(layout, ranges)
+    mask = sample_mask(layout, ranges, matching)
     rows = sum(each.rows for each in ranges)
     return make_block(
         layout,
@@ -273,6 +314,7 @@ def _block(
         weights=fixed[-1] if layout.weight else None,
         columns=columns,
         categories=categories,
+        matching=matching,
     )
 
 

@@ -25,7 +25,9 @@ COLUMN_ROWS = 2**17
 """rows of a column decoded at once on the way to a temporary file"""
 
 
-def read_rows(slice_: Slice, layout: Layout, input_type: str, budget: int, frame: Any = None) -> Iterator[Any]:
+def read_rows(
+    slice_: Slice, layout: Layout, input_type: str, budget: int, frame: Any = None, matching: Mask | None = None
+) -> Iterator[Any]:
     """The sampled rows of a slice's span, in order, in batches.
 
     A matrix that fits into the budget is filled a few columns at a time, which is the fastest way to decode. A larger
@@ -42,12 +44,16 @@ def read_rows(slice_: Slice, layout: Layout, input_type: str, budget: int, frame
         Decoded bytes to hold at once.
     frame : DataFrame, optional
         Read in place of files.
+    matching : (rows,) bool, optional
+        Rows that match the row filter; all by default.
     """
     rows = len(frame) if frame is not None else slice_.rows
     width = max(len(layout.model_columns), 1)
     batch = max(min(budget // 4, BATCH_BYTES) // (8 * width), 1)
-    mask = sample_mask(layout, row_ranges(slice_, rows))
+    mask = sample_mask(layout, row_ranges(slice_, rows), matching)
     try:
+        if matching is not None and not matching.any():
+            return
         if frame is not None:
             yield _from_frame(slice_, layout, input_type, frame, mask)
         elif input_type == "frame":

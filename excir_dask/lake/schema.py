@@ -62,6 +62,15 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
     return columns
 
 
+def column_types(snapshot: Snapshot, names: Iterable[str]) -> dict[str, list[pa.DataType]]:
+    """The types that some columns have in files."""
+    found: dict[str, list[pa.DataType]] = {}
+    for name in names:
+        kinds = [schema.field(name).type for schema in snapshot.schemas if schema.get_field_index(name) >= 0]
+        found[name] = [snapshot.key_types[name]] if name in snapshot.key_types else kinds
+    return found
+
+
 def _encrypted_columns(snapshot: Snapshot) -> dict[str, list[str]]:
     """Encrypted columns -> files in which they are."""
     found: dict[str, list[str]] = {}

@@ -39,6 +39,8 @@ class Selection:
     """features that were asked for by name"""
     widest: int = 1
     """length of the longest vector: vectors are decoded as a whole"""
+    filter_columns: tuple[str, ...] = ()
+    """columns that decide which rows count"""
 
 
 def select(

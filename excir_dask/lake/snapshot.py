@@ -77,6 +77,8 @@ class Snapshot:
     """distinct schemas, in the order of the first file that has each"""
     key_types: dict[str, pa.DataType]
     """types of the partition keys"""
+    excluded: tuple[frozenset[int], ...] = ()
+    """row groups per file that hold no row of the run's filter; empty without one"""
 
     @property
     def rows(self) -> int:

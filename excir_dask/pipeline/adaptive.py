@@ -119,7 +119,7 @@ def _sampling(inputs: Inputs) -> str:
     """Whole row groups save reading; single rows save the work of a model, whose outputs are reused."""
     if inputs.outputs.model is not None or inputs.snapshot is None:
         return "rows"
-    if sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows) < LEAST_GROUPS:
+    if inputs.plan.row_groups < LEAST_GROUPS:
         return "rows"
     first = Sample(_first(inputs, "row-groups"), inputs.sample.seed, "row-groups")
     return "rows" if out_of_range_columns(inputs.snapshot, first, inputs.layout.fixed) else "row-groups"
@@ -127,10 +127,9 @@ def _sampling(inputs: Inputs) -> str:
 
 def _first(inputs: Inputs, by: str) -> float:
     """Share of the rows for the first step."""
-    share = max(FIRST, FIRST_ROWS / inputs.rows) if inputs.rows else FIRST
+    share = max(FIRST, FIRST_ROWS / inputs.plan.rows) if inputs.plan.rows else FIRST
     if SAMPLINGS[by].whole_row_groups and inputs.snapshot is not None:
-        groups = sum(1 for file in inputs.snapshot.files for rows in file.live_rows if rows)
-        share = max(share, FIRST_GROUPS / max(groups, 1))
+        share = max(share, FIRST_GROUPS / max(inputs.plan.row_groups, 1))
     return min(share, 1.0)
 
 

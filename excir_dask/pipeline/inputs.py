@@ -6,18 +6,21 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.lake.blocks import Layout
-from excir_dask.lake.frames import frame_columns, is_dask, is_pandas, plan_dask, plan_pandas
+from excir_dask.lake.filter import RowFilter, bind
+from excir_dask.lake.frames import frame_columns, frame_types, is_dask, is_pandas, plan_dask, plan_pandas
 from excir_dask.lake.locate import locate
 from excir_dask.lake.open_files import OpenFiles
 from excir_dask.lake.plan import Plan, append_spans, make_plan
+from excir_dask.lake.prune import prune
 from excir_dask.lake.sample import Sample
-from excir_dask.lake.schema import Column, describe_columns
+from excir_dask.lake.schema import Column, column_types, describe_columns
 from excir_dask.lake.select import Selection, select
 from excir_dask.lake.snapshot import Snapshot, take_snapshot
 from excir_dask.models.checks import check_codes, check_columns, columns_of_any_type
@@ -84,12 +87,14 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
         _check_frame(options, sample)
         columns = frame_columns(lake)
         outputs = _under_lake_names(outputs, columns)
-        selection = _select(columns, outputs, options)
+        where = None if options.where is None else bind(options.where, columns, partial(frame_types, lake))
+        selection = _select(columns, outputs, options, where)
         plan, frames = (plan_pandas if is_pandas(lake) else plan_dask)(lake, selection, budget)
         if not frames:
             raise LakeError("the frame has no rows")
         groups = resolve_groups(options, selection)
-        return Inputs(lake, outputs, groups, sample, plan, _layout(None, selection, sample), frames, None, reference)
+        layout = _layout(None, selection, sample, where)
+        return Inputs(lake, outputs, groups, sample, plan, layout, frames, None, reference)
     if not isinstance(lake, str | os.PathLike | Sequence):
         is_model = callable(lake) or hasattr(lake, "predict")
         hint = "; a model goes to model=, as in explain(data, model=model)" if is_model else ""
@@ -100,11 +105,13 @@ def resolve_inputs(lake: Any, options: ExplainOptions) -> Inputs:
     snapshot = take_snapshot(location)
     columns = describe_columns(snapshot)
     outputs = _under_lake_names(outputs, columns)
-    selection = _select(columns, outputs, options)
+    where = None if options.where is None else bind(options.where, columns, partial(column_types, snapshot))
+    selection = _select(columns, outputs, options, where)
     if snapshot.rows == 0:
         raise LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
+    snapshot = snapshot if where is None else prune(snapshot, where)
     groups = resolve_groups(options, selection)
-    layout = _layout(snapshot.location.filesystem, selection, sample)
+    layout = _layout(snapshot.location.filesystem, selection, sample, where)
     plan = make_plan(snapshot, selection, budget, sample)
     return Inputs(lake, outputs, groups, sample, plan, layout, None, snapshot, reference)
 
@@ -173,8 +180,8 @@ def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> 
     """The same with another sample; slices of whole row groups that a smaller sample has stay as they are."""
     selection, snapshot = inputs.plan.selection, inputs.snapshot
     if snapshot is None:
-        return replace(inputs, sample=sample, layout=_layout(None, selection, sample))
-    layout = _layout(snapshot.location.filesystem, selection, sample)
+        return replace(inputs, sample=sample, layout=_layout(None, selection, sample, inputs.layout.where))
+    layout = _layout(snapshot.location.filesystem, selection, sample, inputs.layout.where)
     if earlier is None or not sample.whole_row_groups:
         plan = make_plan(snapshot, selection, inputs.plan.budget, sample)
     else:
@@ -183,7 +190,14 @@ def resampled(inputs: Inputs, sample: Sample, earlier: Inputs | None = None) -> 
     return replace(inputs, sample=sample, plan=plan, layout=layout)
 
 
-def _select(columns: Mapping[str, Column], outputs: Outputs, options: ExplainOptions) -> Selection:
+def _select(
+    columns: Mapping[str, Column], outputs: Outputs, options: ExplainOptions, where: RowFilter | None
+) -> Selection:
+    selection = _select_scored(columns, outputs, options)
+    return selection if where is None else replace(selection, filter_columns=where.columns)
+
+
+def _select_scored(columns: Mapping[str, Column], outputs: Outputs, options: ExplainOptions) -> Selection:
     model, indicators = outputs.model, options.categoricals == "indicators"
     if model is None:
         return select(columns, outputs.columns.columns, options.weights, options.features, indicators=indicators)
@@ -209,7 +223,7 @@ def _holds_text(column: Column) -> bool:
     return column.text and not column.types[0].startswith(tuple(f"dictionary<values={n}" for n in _NUMBERS))
 
 
-def _layout(filesystem: Any, selection: Selection, sample: Sample) -> Layout:
+def _layout(filesystem: Any, selection: Selection, sample: Sample, where: RowFilter | None) -> Layout:
     return Layout(
         filesystem,
         selection.features,
@@ -218,5 +232,6 @@ def _layout(filesystem: Any, selection: Selection, sample: Sample) -> Layout:
         sample,
         selection.categoricals,
         selection.model_columns,
+        where,
         OpenFiles(selection.vectors, selection.categoricals),
     )

@@ -14,6 +14,7 @@ from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
 from excir_dask.graph.lake_state import LakeState, Settled, check_same_view, merge_lakes, settle_state
 from excir_dask.graph.state_files import state_digest
+from excir_dask.kernels.dependence import depend
 from excir_dask.kernels.scores import score
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.pipeline.metadata import output_figures
@@ -92,6 +93,8 @@ def _check_settings(found: Sequence[Explanation], names: Sequence[str]) -> None:
     first = found[0].facts.settings
     for other, name in zip(found[1:], names[1:], strict=True):
         for field in fields(first):
+            if field.name == "where" and first.where and other.facts.settings.where:  # both are parts of what is merged
+                continue
             one, two = getattr(first, field.name), getattr(other.facts.settings, field.name)
             if one != two:
                 raise UsageError(
@@ -125,9 +128,10 @@ def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState
     _warn(settled, lake)
     whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
     scores = score(settled.sums, settled.features, settled.outputs, lake.span.units, whole_groups)
+    dependence = depend(lake.joint, scores.rows)
     table = feature_table(
-        lake.names, names, settled.features, settled.outputs, settled.sums, scores, settings.rank_by
-    )  # fmt: skip
+        lake.names, names, settled.features, settled.outputs, settled.sums, scores, dependence, settings.rank_by
+    )
     groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
     return Explanation(
         features=table,
@@ -157,7 +161,16 @@ def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
     }
     constant = [name for name in first.constant if all(name in part.facts.constant for part in parts)]
     out_of_range = sorted({name for part in parts for name in part.facts.out_of_range})
-    return replace(first, rows=RowCounts(**rows), constant=tuple(constant), out_of_range=tuple(out_of_range), auto=None)
+    filters = list(dict.fromkeys(part.facts.settings.where for part in parts))
+    where = filters[0] if len(filters) == 1 else " or ".join(f"({each})" for each in filters)
+    return replace(
+        first,
+        settings=replace(first.settings, where=where),
+        rows=RowCounts(**rows),
+        constant=tuple(constant),
+        out_of_range=tuple(out_of_range),
+        auto=None,
+    )
 
 
 def _provenance(first: Provenance, parts: Sequence[Explanation], began: float) -> Provenance:

@@ -79,6 +79,7 @@ def facts(
         settings=RunSettings(**{**recorded, **resolved}),
         rows=RowCounts(
             lake=measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
+            filtered_out=inputs.plan.excluded_rows + measured.rows.filtered_out,
             sampled=measured.rows.sampled,
             without_output=measured.rows.without_output,
             without_weight=measured.rows.without_weight,

@@ -10,6 +10,7 @@ from typing import Any
 
 from excir_dask.common.textfile import brief
 from excir_dask.errors import UsageError, nearest
+from excir_dask.lake.where import parse
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,17 @@ class Text(Kind):
 
     def accepts(self, value: Any) -> bool:
         return isinstance(value, str) and value != ""
+
+
+@dataclass(frozen=True)
+class Where(Text):
+    """A condition on columns; meeting the lake tells whether it has them."""
+
+    expected = "give a condition as text, such as \"region == 'EU'\""
+
+    def check(self, name: str, value: Any) -> None:
+        super().check(name, value)
+        parse(value, name)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from excir_dask.errors import UsageError
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.scores import RANKINGS
 from excir_dask.lake.plan import DEFAULT_BUDGET
@@ -34,6 +35,7 @@ from excir_dask.pipeline.option_kinds import (
     Secrets,
     Share,
     Text,
+    Where,
 )
 
 if TYPE_CHECKING:
@@ -120,6 +122,9 @@ class ExplainOptions:
     )
     group_rows: int = _option(5000, Integer(2), "Rows to find groups in.")
     weights: str | None = _option(None, Text(), "Column of row weights.", Counts.RESOLVED, metavar="COLUMN")
+    where: str | None = _option(
+        None, Where(), "Rows to explain, such as \"date >= '2026-09-01' and region == 'EU'\".", metavar="CONDITION"
+    )
     fraction: float | str = _option(
         1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
     )
@@ -138,6 +143,7 @@ class ExplainOptions:
     k: int = _option(8, Integer(1), "Size of the top.", Counts.ADAPTIVE)
     centering: str = _option("midhinge", Choice(CENTERINGS), "Centre of features and outputs.")
     rank_by: str = _option("strength", Choice(RANKINGS), "Value to rank by.")
+    dependence: bool = _option(True, Flag(), "Count rows by cells, for dependence and what bends.")
     reference: str | os.PathLike[str] | Explanation | None = _option(
         None, Result(), "Saved result whose provisional centres to use, so that both can be merged: there is no pilot.",
         Counts.RESOLVED, metavar="RUN",
@@ -177,6 +183,10 @@ class ExplainOptions:
     def __post_init__(self) -> None:
         for name in OPTIONS:
             check_option(name, getattr(self, name))
+        if self.rank_by == "dependence" and not self.dependence:
+            raise UsageError(
+                "rank_by is 'dependence', and dependence is off; leave out --no-dependence, or rank by strength or cir"
+            )
 
     @property
     def adaptive(self) -> bool:

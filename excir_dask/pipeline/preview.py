@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from excir_dask.common.wording import count
-from excir_dask.errors import LakeError, SchemaError
+from excir_dask.errors import LakeError, NoRowsError, SchemaError
+from excir_dask.lake.filter import bind
 from excir_dask.lake.locate import locate
 from excir_dask.lake.plan import make_plan
-from excir_dask.lake.schema import conflicts, describe_columns
+from excir_dask.lake.prune import nothing_matches, prune
+from excir_dask.lake.schema import column_types, conflicts, describe_columns
 from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
 from excir_dask.models.output_columns import output_columns
@@ -33,6 +36,8 @@ class Preview:
     files: int
     row_groups: int
     rows: int
+    left: dict[str, int] | None
+    """files, row groups and rows that a row filter leaves to be read; None without one"""
     bytes: int
     """on disk"""
     columns: int
@@ -71,11 +76,16 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
     selection = plan = None
     problem: LakeError | None = None
     try:
+        where = None if options.where is None else bind(options.where, columns, partial(column_types, snapshot))
         selection = select(columns, outputs, options.weights, options.features)
     except SchemaError as error:
         problem = error
     if selection is not None and snapshot.rows:
+        if where is not None:
+            selection, snapshot = replace(selection, filter_columns=where.columns), prune(snapshot, where)
         plan = make_plan(snapshot, selection, parse_bytes(options.budget))
+        if where is not None and not plan.spans:
+            problem = NoRowsError(nothing_matches(where, snapshot.rows))
     elif selection is not None:
         problem = LakeError(f"{snapshot.location.name} has {count(len(snapshot.files), 'file')} but no rows")
     usable = [column for column in columns.values() if column.unusable is None and not column.conflicts]
@@ -85,6 +95,9 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
         files=len(snapshot.files),
         row_groups=sum(len(file.row_groups) for file in snapshot.files),
         rows=snapshot.rows,
+        left=None
+        if plan is None or options.where is None
+        else {"files": plan.files, "row_groups": plan.row_groups, "rows": plan.rows},
         bytes=snapshot.size,
         columns=len(columns),
         features=len(selection.features) if selection else len(usable),

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from excir_dask.errors import DataError
+from excir_dask.errors import DataError, NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
+from excir_dask.kernels.dependence import depend
 from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.scores import score
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
+from excir_dask.lake.prune import nothing_matches
 from excir_dask.lake.snapshot import check_unchanged
 from excir_dask.pipeline.groups import all_groups
 from excir_dask.pipeline.inputs import Inputs
@@ -59,11 +61,14 @@ def run(
     selection, sample = inputs.plan.selection, inputs.sample
     if inputs.outputs.model is not None and not runner.in_process:
         inputs.outputs.model.check_sendable()
+    if not inputs.plan.spans:
+        assert inputs.layout.where is not None, "only a filter leaves row groups out"
+        raise NoRowsError(nothing_matches(inputs.layout.where, inputs.rows, inputs.sample.fraction))
     group_rows = None if inputs.groups.correlated is None else options.group_rows
     measured = measure(
         inputs.plan,
         inputs.layout,
-        Request(options.centering, options.max_categories, group_rows or 0),
+        Request(options.centering, options.max_categories, group_rows or 0, options.dependence),
         runner,
         frames=inputs.frames,
         model=inputs.outputs.model,
@@ -79,7 +84,10 @@ def run(
     _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
     scores = score(sums, features.stats, outputs.stats, measured.row_groups, whole_groups)
-    table = feature_table(names, output_names, features.stats, outputs.stats, sums, scores, options.rank_by)
+    dependence = depend(measured.lake.joint, scores.rows)
+    table = feature_table(
+        names, output_names, features.stats, outputs.stats, sums, scores, dependence, options.rank_by
+    )  # fmt: skip
     constant = _constant(inputs, names, features.stats) if sample.fraction < 1.0 else []
     out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(inputs.groups, selection, measured, table)

@@ -31,7 +31,15 @@ from excir_dask.results.storage import (
     read_json,
     write_json,
 )
-from excir_dask.results.tables import group_table, lake_errors, records
+from excir_dask.results.tables import (
+    CHANCE_COLUMNS,
+    DEPENDENCE_COLUMNS,
+    completed,
+    group_table,
+    lake_errors,
+    ranking_errors,
+    records,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,12 +48,13 @@ if TYPE_CHECKING:
 
     from excir_dask.graph.lake_state import LakeState
     from excir_dask.kernels.uncertainty import Stability
+    from excir_dask.results.profile import Profile
 
 FORMAT = "excir-explanation"
 VERSION = 1
 MAIN = "explanation.json"
 
-SHORT = ("feature", "cir", "strength", "direction", "stderr", "rank", "flag")
+SHORT = ("feature", "cir", "lift", "direction", "stderr", "dependence", "rank", "flag")
 """columns of the top"""
 GROUPS_NOTE = "groups of this explanation; a later run reads them with --groups"
 
@@ -58,8 +67,10 @@ class Explanation(views.Displayed):
     ----------
     features : DataFrame
         A row per output and feature, best rank first. ``cir`` is the aligned share of co-movement (0.5: neither
-        direction prevails), ``strength`` is ``abs(2 cir - 1)``, ``direction`` 1 or -1, ``stderr`` the standard error of
-        ``cir``, ``center_bound`` the certified bound on the effect of approximate centres.
+        direction prevails), ``null`` what chance gives, ``lift`` how far ``cir`` goes from there to 1 (or -1: to 0),
+        ``strength`` is ``abs(lift)``, ``direction`` 1 or -1, ``stderr`` the standard error of ``cir``, ``p_chance`` the
+        test against chance, ``dependence`` the size of any relation, ``bend`` the share of it that is not one-way,
+        ``center_bound`` the certified bound on the effect of approximate centres.
     groups : DataFrame
         A row per output and group. ``cir`` weights members by their scale, ``cir_scaled`` equally;
         ``strength_unsigned`` is the strength if all members moved the same way. ``flag`` warns where members cancel or
@@ -150,17 +161,19 @@ class Explanation(views.Displayed):
         """
         from excir_dask.kernels.uncertainty import smaller_errors, stability
 
-        table, rows = self.of(output), self.facts.rows
+        table, rows, rank_by = self.of(output), self.facts.rows, self.facts.settings.rank_by
         if k < 1 or not 0.0 < target <= 1.0:
             raise UsageError(f"k is {k} and target is {target}; k must be at least 1, target above 0 and at most 1")
-        errors, n_eff = lake_errors(table, self.facts)
+        scores, errors, n_eff, null, reach = ranking_errors(table, self.facts)
         share = rows.sampled / rows.lake
         if fraction is not None:
             if not share <= fraction <= 1.0:
                 raise UsageError(f"fraction is {fraction}; it must be between the sample's share, {share:g}, and 1")
             errors = smaller_errors(errors, share, fraction) if share < 1.0 else errors
-        ranks, rank_by = table["rank"].to_numpy(), self.facts.settings.rank_by
-        return stability(table["cir"].to_numpy(), errors, n_eff, ranks, k, target, rank_by, draws=draws)
+        ranks = table["rank"].to_numpy()
+        return stability(
+            scores, errors, n_eff, ranks, k, target, rank_by, null=null, reach=reach, draws=draws
+        )  # fmt: skip
 
     def regroup(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
         """The same explanation with other groups; the lake is not read again.
@@ -172,6 +185,37 @@ class Explanation(views.Displayed):
         """
         table = group_table(self.features, groups, self.facts.settings.rank_by)
         return replace(self, groups=table)
+
+    def profile(self, name: str, output: str | None = None) -> Profile:
+        """The output's quartiles along the cells of a feature, with counts, missing share and scores.
+
+        Parameters
+        ----------
+        name : str
+            A feature, or a text column: then there is a cell per category.
+        output : str, optional
+            Default: the first one.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from excir_dask import explain
+        >>> frame = pd.DataFrame({"gear": [1.0, 1, 2, 2, 2, 3], "pred": [0.0, 2, 3, 3, 5, 9]})
+        >>> explain(frame, output="pred").profile("gear").table[["cell", "rows", "q50"]]
+          cell  rows  q50
+        0    1   2.0  0.0
+        1    2   3.0  3.0
+        2    3   1.0  9.0
+        """
+        from excir_dask.results.profile import profile_of
+
+        features, outputs = self.of(output), list(self.outputs["output"])
+        found = str(features["output"].iloc[0])
+        return profile_of(self.state, name, outputs.index(found), features, self.groups[self.groups["output"] == found])
+
+    def plot_profile(self, name: str, output: str | None = None, ax: Axes | None = None) -> Axes:
+        """The output's median and quartiles along a feature, and how the rows spread over it (needs matplotlib)."""
+        return views.profile(self.profile(name, output), ax)
 
     def plot(self, k: int = 15, output: str | None = None, ax: Axes | None = None) -> Axes:
         """Bars of the ``k`` best ranked features with their errors (needs matplotlib)."""
@@ -244,10 +288,11 @@ class Explanation(views.Displayed):
         manifest = read_json(source, MANIFEST, "explanation")
         check_digests(source, manifest.pop("files", None), "explanation")
         check_format(source, content, FORMAT, VERSION)
-        groups = pd.read_parquet(source / "groups.parquet")
+        groups = completed(pd.read_parquet(source / "groups.parquet"), CHANCE_COLUMNS, "numerator")
+        features = pd.read_parquet(source / "features.parquet")
         groups["members"] = [list(members) for members in groups["members"]]
         return cls(
-            features=pd.read_parquet(source / "features.parquet"),
+            features=completed(features, (*CHANCE_COLUMNS, *DEPENDENCE_COLUMNS), "stderr_rows"),
             groups=groups,
             outputs=_outputs(required(content, "outputs", str(source / MAIN)), source / MAIN),
             facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),

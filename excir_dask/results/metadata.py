@@ -39,7 +39,7 @@ class RunSettings(Record):
     """column of row weights"""
     centering: str
     rank_by: str
-    """what ranks follow: strength or cir"""
+    """what ranks follow: strength, dependence or cir"""
     categoricals: str
     """what became of text columns: omit or indicators"""
     max_categories: int
@@ -48,6 +48,10 @@ class RunSettings(Record):
     """correlation from which on groups were found; None where none were looked for"""
     group_rows: int | None
     """rows in which groups were looked for"""
+    where: str | None = None
+    """condition on the rows; None where all count"""
+    dependence: bool = True
+    """rows were counted by cells"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,8 @@ class RowCounts(Record):
     """rows that were scored"""
     row_groups: int
     """row groups that were read; 0 for a DataFrame"""
+    filtered_out: int = 0
+    """dropped because they do not match the row filter; only in the sampled row groups, where whole ones are drawn"""
 
 
 @dataclass(frozen=True, kw_only=True)

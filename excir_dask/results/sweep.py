@@ -78,7 +78,7 @@ class Sweep(views.Displayed):
     """a row per kind and fraction: median costs, and per measure of agreement the mean over seeds (``_mean``) and the
     worst seed (``_worst``); a seed counts with its worst output"""
     chosen: float | None
-    """the smallest fraction below 1 whose Jaccard index meets the target for every seed and output"""
+    """the smallest fraction below 1 that meets the targets for every seed and output"""
     front: tuple[float, ...]
     """Pareto front of seconds and mean Jaccard index, fastest fraction first"""
     knee: float | None

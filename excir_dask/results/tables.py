@@ -9,9 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
+from excir_dask.kernels import chance
+from excir_dask.kernels.dependence import Dependence
 from excir_dask.kernels.groups import GroupScore, score_group
 from excir_dask.kernels.recenter import Sums
-from excir_dask.kernels.scores import LOW_SUPPORT, WIDE_BOUND, Scores, ranks
+from excir_dask.kernels.scores import (
+    FEW,
+    LOW_SUPPORT,
+    RANKINGS,
+    UNKNOWN,
+    WIDE_BOUND,
+    Scores,
+    group_ranking,
+    ranks,
+)
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results.metadata import Facts
@@ -19,16 +30,19 @@ from excir_dask.results.metadata import Facts
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW = 1.5
-"""rows that a sample may easily miss: sets the least error of a score that few rows carry"""
+CHANCE_COLUMNS = ("null", "lift", "lift_stderr", "p_chance")
+"""columns of both tables that results of earlier versions lack"""
 
-UNKNOWN = 0.5
-"""standard error of a score when nothing is known about it"""
+DEPENDENCE_COLUMNS = ("dependence", "dependence_stderr", "dependence_p", "bend")
+"""columns of the feature table that they lack as well"""
 
 GROUP_COLUMNS = [
     "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
-    "numerator", "denominator", "flag", "members",
+    *CHANCE_COLUMNS, "numerator", "denominator", "flag", "members",
 ]  # fmt: skip
+
+SAID_FIRST = ("bends", "interacts")
+"""flags of features of which CIR shows little"""
 
 CANCEL = 0.05
 """a group is flagged if opposite directions of its members cost it more strength than this"""
@@ -44,6 +58,7 @@ def feature_table(
     outputs: ColumnStats,
     sums: Sums,
     scores: Scores,
+    dependence: Dependence,
     rank_by: str,
 ) -> pd.DataFrame:
     """A row per output and feature, best rank first per output."""
@@ -54,7 +69,10 @@ def feature_table(
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
     tables = []
     for k, output in enumerate(output_names):
-        support = scores.strength[k] * np.sqrt(scores.n_eff[k])
+        support = np.where(scores.strength[k] > 0, scores.strength[k] * np.sqrt(scores.n_eff[k]), np.abs(scores.z[k]))
+        p = chance.either(scores.p_chance[k], dependence.p[k])
+        marked = dependence.bends[k] | dependence.interacts[k]
+        by_chance = chance.by_chance(p) & ~marked
         table = pd.DataFrame(
             {
                 "output": output,
@@ -62,8 +80,16 @@ def feature_table(
                 "cir": scores.cir[k],
                 "strength": scores.strength[k],
                 "direction": scores.direction[k],
-                "rank": ranks(getattr(scores, rank_by)[k], support),
+                "rank": 0,
                 "stderr": scores.stderr[k],
+                "null": scores.null[k],
+                "lift": scores.lift[k],
+                "lift_stderr": scores.lift_stderr[k],
+                "p_chance": scores.p_chance[k],
+                "dependence": dependence.share[k],
+                "dependence_stderr": dependence.stderr[k],
+                "dependence_p": dependence.p[k],
+                "bend": dependence.bend[k],
                 "stderr_rows": scores.stderr_rows[k],
                 "stderr_by": np.where(scores.stderr_by[k], "row groups", "rows"),
                 "n": features.n,
@@ -77,9 +103,11 @@ def feature_table(
                 "denominator": sums.denominator[k],
                 "center_bound": scores.center_bound[k],
                 "center_jump": scores.center_jump[k],
-                "flag": _flags(features, bool(outputs.constant[k]), scores.n_eff[k], scores.center_bound[k]),
+                "flag": _flags(features, bool(outputs.constant[k]), scores, dependence, by_chance, k),
             }
         )
+        value = table[rank_by].to_numpy(dtype=np.float64)
+        table["rank"] = ranks(RANKINGS[rank_by].order(value, by_chance | np.isnan(p)), support)
         tables.append(table.sort_values("rank", kind="stable"))
     return pd.concat(tables, ignore_index=True)
 
@@ -103,6 +131,23 @@ def lake_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float6
     return errors * np.sqrt(left), n_eff
 
 
+def ranking_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float64], ...]:
+    """What ranks of a sample are made of, its errors as estimates of all rows and the effective numbers behind them,
+    what chance gives, and the distance from there within which chance would explain the score of all rows.
+    """
+    errors, n_eff = lake_errors(features, facts)
+    cir, null, p = (features[name].to_numpy(dtype=np.float64) for name in ("cir", "null", "dependence_p"))
+    null = np.where(np.isnan(null), 0.5, null)
+    if RANKINGS[facts.settings.rank_by].of == "dependence":
+        share = np.sqrt(max(1.0 - facts.rows.sampled / facts.rows.lake, 0.0)) if facts.rows.lake else 0.0
+        found = (features[name].to_numpy(dtype=np.float64) for name in ("dependence", "dependence_stderr", "n"))
+        scores, spread, rows = found
+        return scores, spread * share, rows, np.zeros_like(null), np.zeros_like(null)
+    all_rows = np.sqrt(facts.rows.sampled / facts.rows.lake) if facts.rows.lake else 1.0
+    reach = chance.BEYOND * all_rows * features["stderr"].to_numpy(dtype=np.float64)
+    return cir, errors, n_eff, null, np.where(p < chance.LEVEL, 0.0, reach)
+
+
 def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np.float64]:
     """Standard errors that include what the spread does not show: few rows carry a score, a centre may jump."""
     n_eff = features["n_eff"].to_numpy(dtype=np.float64)
@@ -118,27 +163,40 @@ def group_table(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], ran
     members = check_groups(groups, features["feature"].unique())
     tables = []
     for output, table in features.groupby("output", sort=False):
-        rows = []
+        rows, together = [], []
         places = {name: place for place, name in enumerate(table["feature"])}
         # arrays: selecting rows of a DataFrame takes 1 ms per group
         numerators, denominators, scales = table[["numerator", "denominator", "scale"]].to_numpy().T
+        levels = table[["cir", "null", "lift_stderr"]].to_numpy(dtype=np.float64).T
+        tests = table[["p_chance", "dependence_p"]].to_numpy(dtype=np.float64).T
         for group, names in members.items():
             inside = [places[name] for name in names]
-            scored = score_group(numerators[inside], denominators[inside], scales[inside])
+            scored = score_group(
+                numerators[inside], denominators[inside], scales[inside], *(each[inside] for each in levels)
+            )
+            p_chance, p_dependence = (chance.any_of(each[inside]) for each in tests)
             rows.append(
                 {
                     "output": output,
                     "group": group,
                     "size": len(names),
                     **scored.__dict__,
+                    "p_chance": p_chance,
                     "flag": _group_flag(scored, scales[inside]),
                     "members": list(names),
                     "rank": 0,
                 }
             )
+            together.append(chance.either(p_chance, p_dependence))
         if rows:
             found = pd.DataFrame(rows)[GROUP_COLUMNS]
-            found["rank"] = ranks(found[rank_by].to_numpy(), np.zeros(len(found)))
+            by, p = group_ranking(rank_by), np.array(together, dtype=np.float64)
+            by_chance = chance.by_chance(p)
+            found["rank"] = ranks(RANKINGS[by].order(found[by].to_numpy(), by_chance), np.zeros(len(found)))
+            found["flag"] = [
+                ", ".join(filter(None, [flag, "chance" if explained else ""]))
+                for flag, explained in zip(found["flag"], by_chance, strict=True)
+            ]
             tables.append(found.sort_values("rank", kind="stable"))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=GROUP_COLUMNS)
 
@@ -176,25 +234,47 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
 
 
 def _flags(
-    features: ColumnStats, output_constant: bool, n_eff: NDArray[np.float64], bound: NDArray[np.float64]
+    features: ColumnStats,
+    output_constant: bool,
+    scores: Scores,
+    dependence: Dependence,
+    by_chance: NDArray[np.bool_],
+    k: int,
 ) -> list[str]:
-    """Warnings per feature, comma-separated; empty for most."""
+    """Warnings per feature of output ``k``, comma-separated; empty for most."""
+    cautions = {
+        "bends": dependence.bends[k],
+        "interacts": dependence.interacts[k],
+        "chance": by_chance,
+        "saturated": np.minimum(scores.null[k], 1.0 - scores.null[k]) < chance.SATURATED,
+        "low support": scores.n_eff[k] < LOW_SUPPORT,
+        "wide bound": scores.center_bound[k] > WIDE_BOUND,
+    }
     found = []
     for j in range(features.n.size):
-        words = []
         if features.n[j] == 0:
-            words.append("all missing")
+            words = ["all missing"]
         elif features.constant[j]:
-            words.append("constant")
+            words = ["constant"]
         elif output_constant:
-            words.append("output constant")
+            words = ["output constant"]
         else:
-            if n_eff[j] < LOW_SUPPORT:
-                words.append("low support")
-            if bound[j] > WIDE_BOUND:
-                words.append("wide bound")
+            words = [word for word, applies in cautions.items() if applies[j]]
         found.append(", ".join(words))
     return found
+
+
+def flagged(table: pd.DataFrame, flag: str) -> pd.Series:
+    """Which rows of a table have a flag, among others."""
+    return table["flag"].map(lambda flags: flag in flags.split(", ")).astype(bool)
+
+
+def completed(table: pd.DataFrame, columns: Sequence[str], before: str) -> pd.DataFrame:
+    """A table of an earlier version with the columns that it lacks, empty, before another one."""
+    for name in columns:
+        if name not in table:
+            table.insert(list(table.columns).index(before), name, np.nan)
+    return table
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -71,6 +71,13 @@ def ranking(explanation: Any, k: int, output: str | None, ax: Axes | None) -> Ax
     return ranking(explanation, k, output, ax)
 
 
+def profile(result: Any, ax: Axes | None) -> Axes:
+    """An output along one feature."""
+    from excir_dask.render.plots.profile import plot_profile
+
+    return plot_profile(result, ax)
+
+
 def heatmap(
     explanation: Any,
     shape: tuple[int, int],

@@ -15,10 +15,14 @@ MOST_SEEDS = 1000
 """samples per fraction; a mistyped number must not start millions of runs"""
 
 
-def check_arguments(k: int, target: float, retrain: Mapping[str, Any] | None, options: Mapping[str, Any]) -> None:
+def check_arguments(
+    k: int, target: float, residual: float | None, retrain: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> None:
     """Refuse arguments that contradict each other or make no sense."""
     check_option("k", k)
     check_option("target_jaccard", target)
+    if residual is not None:
+        Share().check("target_residual", residual)
     for name in SET_BY_SWEEP:
         if name in options or name in (retrain or {}):
             raise UsageError(f"{name} is set by the sweep itself; give {name}s=[...] instead")
@@ -29,6 +33,8 @@ def check_arguments(k: int, target: float, retrain: Mapping[str, Any] | None, op
     for name in ("output", "model"):
         if options.get(name) is not None:
             raise UsageError(f"{name} is given, but retrain trains the model to explain; leave out one of them")
+    if options.get("where") is not None:
+        raise UsageError("where is given, but retrain trains on all rows; leave out one of them")
 
 
 def all_fractions(fractions: Sequence[float]) -> list[float]:

@@ -61,6 +61,7 @@ def sweep(
     seeds: int | Sequence[int] = 3,
     k: int = 8,
     target_jaccard: float = 0.9,
+    target_residual: float | None = None,
     retrain: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -85,6 +86,9 @@ def sweep(
         Size of the top whose overlap (Jaccard index) is measured.
     target_jaccard : float
         Overlap that the chosen fraction must have for every seed and output.
+    target_residual : float, optional
+        Procrustes residual, above 0 and at most 1, that it must not exceed for any seed and output: the scores of all
+        features then have the shape of those of all rows, not the first ``k`` alone.
     retrain : mapping, optional
         Train a model at every fraction instead of explaining a fixed one: arguments of :func:`~excir_dask.train`,
         of which ``label`` is required (``{"label": "bought", "params": {"max_depth": 4}}``). The model trained on a
@@ -117,14 +121,15 @@ def sweep(
     0.25
     """
     shares, draws = all_fractions(fractions), all_seeds(seeds)
-    check_arguments(k, target_jaccard, retrain, options)
+    check_arguments(k, target_jaccard, target_residual, retrain, options)
     asked = ExplainOptions(**options, progress=progress)
     lake = as_lake(lake)
     check_outside(out, lake, "the sweep")
     target = open_target(out, overwrite, "sweep", ("settings", "run_id"))
     run_id = None
     if target.folder is not None:
-        run_id = _run_id(lake, [shares, draws, k, target_jaccard], retrain, asked)
+        wanted = [target_jaccard] if target_residual is None else [target_jaccard, target_residual]
+        run_id = _run_id(lake, [shares, draws, k, *wanted], retrain, asked)
         if (saved := target.finished(run_id, force)) is not None:
             return Sweep.load(saved)
     references: dict[int, Explanation] = {}
@@ -145,7 +150,7 @@ def sweep(
     found = Sweep(
         runs=runs,
         summary=summary,
-        chosen=choose(summary, target_jaccard),
+        chosen=choose(summary, target_jaccard, target_residual),
         front=on_front,
         knee=knee,
         settings={
@@ -153,6 +158,7 @@ def sweep(
             "seeds": draws,
             "k": k,
             "target_jaccard": target_jaccard,
+            "target_residual": target_residual,
             "retrain": None if retrain is None else {name: _plain(value) for name, value in retrain.items()},
             "explain": {name: value for name, value in explained.items() if name not in SET_BY_SWEEP},
             "lake": full.provenance.lake.to_dict(),

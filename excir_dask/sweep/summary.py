@@ -66,7 +66,17 @@ def front_of(summary: pd.DataFrame, metric: str = "jaccard") -> tuple[tuple[floa
     return tuple(fractions[place] for place in front(cost, gain)), None if bend is None else fractions[bend]
 
 
-def choose(summary: pd.DataFrame, target: float) -> float | None:
-    """The smallest fraction below 1 whose worst Jaccard index, over seeds and outputs, meets the target."""
+def meets(table: pd.DataFrame, target: float, residual: float | None = None) -> pd.Series[bool]:
+    """Which rows of a summary meet the targets with every seed and output."""
+    enough: pd.Series[bool] = table["jaccard_worst"] >= target
+    return enough if residual is None else enough & (table["procrustes_worst"] <= residual)
+
+
+def choose(summary: pd.DataFrame, target: float, residual: float | None = None) -> float | None:
+    """The smallest fraction below 1 whose worst Jaccard index, over seeds and outputs, meets the target.
+
+    With ``residual``, its worst Procrustes residual must not be larger.
+    """
     table = of_kind(summary)
+    table = table[meets(table, target, residual)]
     return smallest(dict(zip(table["fraction"], table["jaccard_worst"], strict=True)), target)

@@ -10,7 +10,7 @@ from scipy.stats import kendalltau, norm
 from scipy.stats import t as student
 from sklearn.metrics import ndcg_score
 
-from excir_dask.audit.noise import DRAWS, jaccard, kendall, ndcg, noise_floor
+from excir_dask.audit.noise import DRAWS, Order, jaccard, kendall, ndcg, noise_floor
 
 PRIMARY = {"strength": lambda c: np.abs(2 * c - 1), "cir": lambda c: c}
 
@@ -22,16 +22,18 @@ def test_orders_agree_as_scipy_and_sets_have_it(size, k, rank_by, seed):
     k = min(k, size)
     one, other = PRIMARY[rank_by](was), PRIMARY[rank_by](now)
     tops = [set(np.argsort(-v)[:k]) for v in (one, other)]
-    assert jaccard(was, now, k, rank_by) == pytest.approx(len(tops[0] & tops[1]) / len(tops[0] | tops[1]))
-    assert kendall(was, now, k, rank_by) == pytest.approx(kendalltau(one, other).statistic)
+    order = Order(rank_by, np.full(size, 0.5), np.full(size, 0.5))
+    assert jaccard(was, now, k, order) == pytest.approx(len(tops[0] & tops[1]) / len(tops[0] | tops[1]))
+    assert kendall(was, now, k, order) == pytest.approx(kendalltau(one, other).statistic)
     gains, strengths = PRIMARY["strength"](was), PRIMARY["strength"](now)
-    assert ndcg(was, now, k, rank_by) == pytest.approx(ndcg_score([gains], [strengths], k=k))
+    assert ndcg(was, now, k, order) == pytest.approx(ndcg_score([gains], [strengths], k=k))
 
 
 def test_equal_scores_keep_their_order():
     was, now = np.array([0.9, 0.7, 0.7, 0.5]), np.array([0.9, 0.7 + 1e-14, 0.7 + 2e-14, 0.5])
-    assert jaccard(was, now, 2, "strength") == 1.0
-    assert ndcg(was, now, 2, "strength") == 1.0
+    order = Order("strength", np.full(4, 0.5), np.full(4, 0.5))
+    assert jaccard(was, now, 2, order) == 1.0
+    assert ndcg(was, now, 2, order) == 1.0
 
 
 def floor(value, level=0.1, *, was=None, now=None, errors=(0.01, 0.01), degrees=(1e6, 1e6), size=50):

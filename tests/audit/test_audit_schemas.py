@@ -55,7 +55,7 @@ def test_every_part_of_a_schema_is_closed_and_described(name):
             assert "additionalProperties" in part, path
             assert part["additionalProperties"] is not True, path
             if part["additionalProperties"] is False:
-                assert set(part["required"]) >= set(part["properties"]) - {"auto"}, path
+                assert set(part["required"]) >= set(part["properties"]) - {"auto", "where"}, path
         if part.get("type") == "array":
             assert "items" in part, path
 

@@ -15,7 +15,7 @@ from excir_dask.audit.check_limits import default_limits, read_limits
 from excir_dask.audit.checks import run_checks
 from excir_dask.audit.comparison import PAIRED, Comparison, all_pairs
 from excir_dask.audit.findings import Checked, Finding
-from excir_dask.audit.noise import jaccard, kendall, ndcg, noise_floor
+from excir_dask.audit.noise import Order, jaccard, kendall, ndcg, noise_floor
 from excir_dask.audit.score_errors import feature_errors, group_errors
 
 DTYPES = {name: pd.Series(dtype=kind).dtype for name, kind in PAIRED.items()}
@@ -44,6 +44,8 @@ def pairs(*rows: dict[str, float], kind: str = "features") -> pd.DataFrame:
         error=np.hypot(table["error_was"], table["error_now"]),
         **{f"strength_{run}": (2 * table[f"cir_{run}"] - 1).abs() for run in ("was", "now")},
         **dict.fromkeys(["degrees_was", "degrees_now"], 1e6),
+        **dict.fromkeys(["null_was", "null_now"], 0.5),
+        **{f"dependence{part}_{run}": 0.0 for part in ("", "_error") for run in ("was", "now")},
         **{name: 100 if name.startswith("n_") else 0 for name in ("n_was", "n_now", "missing_was", "missing_now")},
     )
     for run in ("was", "now"):
@@ -162,6 +164,8 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
     both = all_pairs(now, was, ALARM)
     checked = run_checks(Comparison(now, was, both, k=4, false_alarm=ALARM), default_limits())
     some = both[(both["kind"] == "features") & (both["output"] == "pred")]
+    null_was, null_now = (some[f"null_{run}"].to_numpy(float) for run in ("was", "now"))
+    order = Order("strength", null_was, null_now)
     columns = [
         some[f"{column}_{run}"].to_numpy(float) for column in ("cir", "error", "degrees") for run in ("was", "now")
     ]
@@ -172,9 +176,9 @@ def test_an_order_must_be_below_what_noise_gives_in_any_check_of_any_output(outp
             if (one.check, one.output, one.kind) == (name, "pred", "features")
             for finding in one.findings
         ]
-        floor = noise_floor(
-            *columns, ALARM / (3 * 2 * len(outputs)), lambda a, b, measure=measure: measure(a, b, 4, "strength")
-        )
+        level = ALARM / (3 * 2 * len(outputs))
+        null = (null_was + null_now) / 2
+        floor = noise_floor(*columns, level, lambda a, b, measure=measure: measure(a, b, 4, order), null=null)
         assert finding.uncertainty == pytest.approx(floor, rel=1e-12)
         assert finding.value < floor
 

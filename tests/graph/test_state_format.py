@@ -250,10 +250,10 @@ VERSIONS = {
     "PassColumns": (1, "ed66ee68"),
     "PassSpan": (1, "cca311d6"),
     "State": (1, "1999826a"),
-    "ColumnState": (2, "39e09f40"),
+    "ColumnState": (3, "7820c9ad"),
     "PairState": (2, "53df72f6"),
     "RowSample": (1, "04674397"),
-    "RowCounts": (1, "3404c4d0"),
+    "RowCounts": (2, "e2911a3e"),
     "ModelOutputs": (1, "cdc6403e"),
     "LakeState": (1, "760c9f2c"),
 }

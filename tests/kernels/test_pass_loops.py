@@ -45,7 +45,8 @@ GRID = Grid(CENTER, ORIGIN, SCALE, SLOTS, COARSE, spare(EDGES), STEPS, FIRST, sp
 def tally(outputs: int, totals: bool = True, joint: bool = True) -> Tally:
     size, coarse = EDGES.size + SPARE + 2, 3 if joint else 0
     return Tally(
-        np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0]), np.zeros(5), np.zeros(3), np.zeros(size),
+        np.array([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0]), np.zeros(5), np.zeros(3),
+        np.full(3, SLOTS.size, np.uint16), np.zeros(3, np.uint16), np.zeros(size),
         np.full(size, np.inf), np.full(size, -np.inf), np.zeros(5 if totals else 0), np.zeros(size if totals else 0),
         np.zeros((outputs, 7)), np.zeros((outputs, 3)), np.zeros((outputs, 5, 4)), np.zeros((outputs, 5, 4)),
         np.zeros((outputs if joint else 0, coarse, coarse)),

@@ -84,7 +84,12 @@ def test_heavy_values_have_coarse_cells_of_their_own(seed, share):
 def test_few_values_are_coarse_cells_each():
     x = np.repeat(np.arange(12.0), np.arange(1, 13))
     assert np.count_nonzero(coarse_counts(x)[1]) >= 10
-    assert coarse_counts(np.repeat([0.0, 1.0], [95, 5]))[1][:2].tolist() == [95, 5]
+    for counts in ([95, 5], [50, 50], [5, 95], [1, 99]):
+        found = coarse_counts(np.repeat([0.0, 1.0], counts))[1]
+        assert found[found > 0].tolist() == counts
+    found = refer([np.full(10, 3.0)])
+    cells = found.coarse[0][[bucket(v, found.origin[0], found.scale[0]) for v in (2.0, 3.0, 4.0)]]
+    assert len(set(cells)) == 3, "what differs from a constant is seen"
 
 
 @pytest.mark.parametrize("centering", ["mean", "trimmed"])

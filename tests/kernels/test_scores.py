@@ -166,8 +166,10 @@ def test_units_decide_where_their_spread_is_more_than_chance_gives(times, decide
 def test_the_value_of_a_ranking_lies_between_its_limits(rank_by, low, high, share):
     low, high = sorted([low, high])
     cir = np.clip(low + share * (high - low), low, high)
-    least, most = RANKINGS[rank_by].limits(np.array([low]), np.array([high]))
-    assert least[0] - 1e-12 <= RANKINGS[rank_by].value(np.array([cir]))[0] <= most[0] + 1e-12
+    for null in (0.5, 0.0, 0.3, 1.0):
+        chance = np.array([null])
+        least, most = RANKINGS[rank_by].limits(np.array([low]), np.array([high]), chance)
+        assert least[0] - 1e-9 <= RANKINGS[rank_by].value(np.array([cir]), chance)[0] <= most[0] + 1e-9
 
 
 def test_what_does_not_vary_scores_one_half_without_error_and_without_doubt():
@@ -202,8 +204,14 @@ def test_scores_of_every_pair_are_those_of_numpy(n, seed):
     p = y[:, None, :] * x[None, :, :]
     ratio = p.sum(axis=2) / np.abs(p).sum(axis=2)
     np.testing.assert_allclose(found.cir, (1 + ratio) / 2)
-    np.testing.assert_allclose(found.strength, np.abs(ratio))
-    np.testing.assert_array_equal(found.direction, np.sign(ratio))
+    tilts = [v.sum(axis=1) / np.abs(v).sum(axis=1) for v in (x, y)]
+    chance = tilts[0] * tilts[1][:, None]
+    np.testing.assert_allclose(found.null, (1 + chance) / 2)
+    apart = np.abs(ratio - chance) > 1e-9  # few rows may all lie on one side of a centre
+    room = np.where(ratio > chance, 1 - chance, 1 + chance)[apart]
+    np.testing.assert_allclose(found.lift[apart], (ratio - chance)[apart] / room, rtol=1e-6)
+    np.testing.assert_array_equal(found.strength, np.abs(found.lift))
+    np.testing.assert_array_equal(found.direction[apart], np.sign(ratio - chance)[apart])
 
 
 def test_a_centre_that_jumps_moves_scores_by_at_most_half():
@@ -288,10 +296,11 @@ def test_limits_of_a_ranking_hold_everything_between_the_limits_of_scores(one, o
     low, high = (np.array([v]) for v in sorted((one, other)))
     between = np.random.default_rng(seed).uniform(low, high, 50)
     for ranking in RANKINGS.values():
-        least, most = ranking.limits(low, high)
-        values = ranking.value(between)
+        half = np.array([0.5])
+        least, most = ranking.limits(low, high, half)
+        values = ranking.value(between, half)
         assert least[0] - 1e-12 <= values.min() <= values.max() <= most[0] + 1e-12
-        ends = ranking.value(np.append(low, high))
+        ends = ranking.value(np.append(low, high), half)
         assert most[0] == ends.max()
         assert least[0] == (0.0 if ranking is RANKINGS["strength"] and low < 0.5 < high else ends.min())
 
@@ -305,7 +314,8 @@ def test_ranks_break_ties_by_support_then_by_position():
 
 
 def test_a_group_of_opposites_cancels_but_its_unsigned_strength_remains():
-    found = score_group(np.array([3.0, -3.0]), np.array([4.0, 4.0]), np.array([1.0, 2.0]))
+    n, d = np.array([3.0, -3.0]), np.array([4.0, 4.0])
+    found = score_group(n, d, np.array([1.0, 2.0]), cir(n, d), np.full(2, 0.5), np.zeros(2))
     assert found.cir == 0.5
     assert found.direction == 0
     assert found.strength_unsigned == 0.75

@@ -132,7 +132,8 @@ def test_ranks_of_fractional_weights_are_known_up_to_rounding():
     runs = [elements([(v, v) for v in (10, 20, 30, 40, 50)], [1.0] * 5, [0.0] * 5, whole) for whole in (True, False)]
     whole, fractional = (quantile(each, 0.25) for each in runs)
     assert (whole.low, whole.value, whole.high) == (20.0, 20.0, 20.0)
-    assert fractional.low <= 10.0 < fractional.value == 20.0 <= fractional.high
+    assert fractional.around == (10.0, 30.0)
+    assert 20.0 - 1e-6 < fractional.low < fractional.value == 20.0 < fractional.high < 20.0 + 1e-6
 
 
 def test_a_trimmed_mean_reaches_as_far_as_either_quartile():

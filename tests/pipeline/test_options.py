@@ -66,8 +66,10 @@ def test_every_default_is_a_value_that_its_option_takes():
         ({"k": True}, "k is True"),
         ({"sampling": "row"}, "sampling is 'row'; did you mean 'rows'"),
         ({"centering": None}, "centering is None"),
-        ({"rank_by": "cri"}, "rank_by is 'cri'; did you mean 'cir'? (one of strength, cir)"),
+        ({"rank_by": "cri"}, "rank_by is 'cri'; did you mean 'cir'? (one of strength, dependence, cir)"),
         ({"budget": "much"}, "budget is 'much', which is not a number of bytes"),
+        ({"where": 5}, "where is 5; give a condition as text"),
+        ({"where": "a >"}, "where is 'a >', which is no condition"),
         ({"budget": [1]}, "budget is [1]; give a number of bytes"),
         ({"table_version": "7"}, "table_version is '7'; give a whole number"),
         ({"allow_pickle": 1}, "allow_pickle is 1; say true or false"),
@@ -101,7 +103,7 @@ def lake(tmp_path_factory):
 
 OTHERS = {
     "categoricals": "indicators", "max_categories": 7, "group_rows": 77, "seed": 7, "centering": "mean",
-    "rank_by": "cir", "target_jaccard": 0.7, "confidence": 0.7, "k": 1,
+    "rank_by": "cir", "where": "a > 0", "target_jaccard": 0.7, "confidence": 0.7, "k": 1,
 }  # fmt: skip
 """another value of each option that counts as it is given"""
 

@@ -49,6 +49,8 @@ def large(features: int = 10_000, outputs: int = 1) -> Explanation:
             {
                 "output": f"class_{k}", "feature": [f"sensor_{j:05d}_temperature_mean" for j in range(features)],
                 "cir": cir, "strength": np.abs(2 * cir - 1), "direction": np.where(cir > 0.5, 1, -1),
+                "null": 0.5, "lift": 2 * cir - 1, "lift_stderr": 0.01, "p_chance": 0.0,
+                "dependence": rng.random(features), "dependence_stderr": 0.01, "dependence_p": 0.0, "bend": 0.0,
                 "stderr": rng.random(features) / 100, "stderr_rows": 0.001, "stderr_by": "rows", "n": 10**6,
                 "missing": rng.integers(0, 10**5, features), "n_eff": rng.random(features) * 1e6,
                 "center": rng.standard_normal(features), "q25": rng.standard_normal(features),
@@ -62,7 +64,8 @@ def large(features: int = 10_000, outputs: int = 1) -> Explanation:
     names = [f"class_{k}" for k in range(outputs)]
     listed = pd.concat([base.outputs] * outputs, ignore_index=True).assign(output=names)
     facts = replace(base.facts, settings=replace(base.facts.settings, outputs=dict.fromkeys(names)))
-    return replace(base, features=pd.concat(tables, ignore_index=True), outputs=listed, facts=facts)
+    table = pd.concat(tables, ignore_index=True)
+    return replace(base, features=table, outputs=listed, facts=facts, source=None)
 
 
 def swept() -> Sweep:

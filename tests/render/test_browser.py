@@ -239,3 +239,50 @@ def test_charts_fit_on_paper_whatever_the_window(browser: driver.Browser, files:
         assert inside[0]["width"] > 250
     page.run("dispatchEvent(new Event('afterprint'))")
     assert page.run("document.querySelectorAll('.printed').length") == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_profiles_open_from_names_by_mouse_and_keyboard_and_give_the_focus_back(
+    browser: driver.Browser, files: dict[str, Path], width: int
+) -> None:
+    page = browser.open(files["explanation"], width, 844)
+    title, opened = "document.querySelector('dialog h2').textContent", "document.querySelector('dialog').open"
+    name = page.run("document.querySelector('.chips button').dataset.profile")
+    page.click(".chips button")
+    page.wait(opened)
+    assert page.run(title) == f"y along {name}"
+    assert page.run("document.querySelectorAll('dialog circle').length") == 16
+    assert page.run("document.querySelectorAll('dialog tbody tr').length") == 16
+    box = page.run("document.querySelector('dialog').getBoundingClientRect().toJSON()")
+    assert 0 <= box["left"] < box["right"] <= width
+    assert page.run("document.querySelector('dialog svg').getBoundingClientRect().width") <= box["width"]
+    page.press("ArrowRight")
+    assert page.run(title) != f"y along {name}"
+    page.press("ArrowLeft")
+    assert page.run(title) == f"y along {name}"
+    page.press("Escape")
+    assert not page.run(opened)
+    page.run("document.querySelectorAll('.rows tbody th button')[1].focus()")
+    second = page.run("document.activeElement.dataset.profile")
+    page.press("Enter", "\r")
+    page.wait(opened)
+    assert page.run(title) == f"y along {second}"
+    page.click("dialog .close")
+    assert not page.run(opened)
+    assert page.run("document.activeElement.dataset.profile") == second
+    assert page.complaints() == []
+
+
+def test_profiles_are_of_the_output_that_is_looked_at(browser: driver.Browser, files: dict[str, Path]) -> None:
+    page = browser.open(files["explanation"])
+    page.run("(() => { const s = document.querySelectorAll('.rows select')[0]; s.value = '1'; "
+             "s.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    page.click(".rows tbody th button")
+    assert page.run("document.querySelector('dialog h2').textContent").startswith("z along ")
+    page.press("Escape")
+    for name, said in (("empty", "No row has a value."), ("idle", "constant")):
+        page.run(f"(() => {{ const b = document.querySelector('.chips button'); b.dataset.profile = '{name}'; "
+                 "b.click(); })()")  # fmt: skip
+        assert said in page.run("document.querySelector('dialog').textContent")
+        page.press("Escape")
+    assert page.complaints() == []

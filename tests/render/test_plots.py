@@ -184,3 +184,17 @@ def test_picture_is_the_same_byte_for_byte(explanation: Explanation, tmp_path: P
 def test_picture_needs_two_arguments() -> None:
     with pytest.raises(UsageError, match="usage:"):
         readme_picture.main([])
+
+
+@pytest.mark.parametrize(("name", "output"), [("x", "y"), ("x", "two"), ("kind", "y"), ("same", "y"), ("none", "y")])
+def test_a_profile_is_drawn_for_every_kind_of_column(name, output):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    frame = pd.DataFrame({"x": x, "kind": rng.choice(["$a$", "b"], 300), "same": 1.0, "none": np.nan, "y": x**2})
+    found = explain(frame.assign(two=x > 0), output=["y", "two"], categoricals="indicators")
+    ax = found.plot_profile(name, output)
+    ax.figure.canvas.draw()
+    profile = found.profile(name, output)
+    assert [label.get_text() for label in ax.get_xticklabels()] == profile.table["cell"].tolist()
+    drawn = ax.lines[0].get_ydata()
+    assert np.array_equal(drawn, profile.table["upper" if output == "two" else "q50"])

@@ -7,14 +7,17 @@ import gzip
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import makers
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from excir_dask import Explanation, Sweep
+from excir_dask import Explanation, Sweep, explain
 from excir_dask.cli import excir
 from excir_dask.errors import UsageError
 from excir_dask.render.html import explanation_page, page
@@ -248,3 +251,24 @@ def test_names_beside_a_chart_are_short_and_differ(kind):
     assert len(set(found)) == len(names)
     assert found[-1] == "speed"
     assert max(map(cells, found)) <= LABEL
+
+
+def test_the_fifty_best_features_have_profiles_and_others_none(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((300, 60)), columns=[f"f{j:02d}" for j in range(60)])
+    frame = frame.assign(kind=rng.choice(["a", "b"], 300), y=frame["f07"])
+    found = explain(frame, output="y", categoricals="indicators")
+    blocks = [block for section in explanation_page.page(found).sections for block in section.blocks]
+    inside = [each for block in blocks if block.kind == "choice" for _, some in block.panels for each in some]
+    (made,) = [block for block in inside if block.kind == "profiles"]
+    best = list(found.of("y")["feature"].head(50))
+    assert list(made.content["features"]) == best
+    assert list(made.names) == best[:20]
+    for name, place in made.content["features"].items():
+        profile = found.profile(name.partition("=")[0])
+        shown = made.content["profiles"][place]
+        assert shown["name"] == profile.feature
+        assert shown["cells"] == profile.table["cell"].tolist()
+        assert shown["rows"] == profile.table["rows"].tolist()
+    without = replace(found, source=None).report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "data-profile=" not in without.partition("<script>")[0]

@@ -27,20 +27,21 @@ def explanation(synchronous):
 def test_tables_have_the_documented_columns(explanation):
     assert explanation.features.columns.tolist() == [
         "output", "feature", "cir", "strength", "direction", "rank", "stderr",
+        "null", "lift", "lift_stderr", "p_chance", "dependence", "dependence_stderr", "dependence_p", "bend",
         "stderr_rows", "stderr_by", "n", "missing", "n_eff",
         "center", "q25", "q75", "scale", "numerator", "denominator", "center_bound", "center_jump", "flag",
     ]  # fmt: skip
     assert explanation.groups.columns.tolist() == [
         "output", "group", "size", "cir", "cir_scaled", "strength", "strength_unsigned", "direction", "rank",
-        "numerator", "denominator", "flag", "members",
+        "null", "lift", "lift_stderr", "p_chance", "numerator", "denominator", "flag", "members",
     ]  # fmt: skip
 
 
-def test_strength_and_direction_of_the_top_fit_80_columns(explanation):
+def test_lift_dependence_and_direction_of_the_top_fit_80_columns(explanation):
     with pd.option_context("display.width", 80):
         lines = str(explanation.top(3)).splitlines()
     assert len(lines) == 4
-    assert {"feature", "cir", "strength", "direction", "stderr", "rank"} < set(lines[0].split())
+    assert {"feature", "cir", "lift", "direction", "stderr", "dependence", "rank"} < set(lines[0].split())
 
 
 def test_csv_and_pandas_have_every_feature_of_every_output(explanation, tmp_path):

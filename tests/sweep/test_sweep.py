@@ -106,6 +106,23 @@ def test_the_smallest_fraction_that_always_meets_the_target_is_chosen(clear: Swe
     assert "is the smallest fraction tried whose Jaccard@4 is at least 0.9" in str(clear)
 
 
+def test_a_target_of_the_residual_rules_out_fractions_whose_scores_have_another_shape(
+    frame: pd.DataFrame, clear: Sweep
+) -> None:
+    residuals = clear.summary.set_index("fraction")["procrustes_worst"]
+    assert clear.chosen == 0.05
+    assert residuals[0.5] < residuals[0.05]
+    strict = float(residuals[[0.05, 0.5]].mean())
+    asked = {"output": "clear", "features": "f*", "fractions": [0.05, 0.5], "seeds": 2, "k": 4}
+    made = sweep(frame, **asked, target_residual=strict)
+    assert made.chosen == 0.5
+    assert f"with a Procrustes residual of at most {strict:g} for each of" in str(made)
+    assert f"{residuals[0.05]:.4f}" in str(made)
+    none = sweep(frame, **asked, target_residual=1e-9)
+    assert none.chosen is None
+    assert "with a Procrustes residual of at most 1e-09" in none.verdict
+
+
 def test_the_verdict_says_when_no_fraction_meets_the_target(found: Sweep) -> None:
     assert found.chosen is None
     assert "No fraction below 1.0 reaches a Jaccard@8 of 0.9 for each of 2 seeds and 2 outputs" in str(found)
@@ -257,6 +274,7 @@ def test_the_page_of_a_notebook_has_a_row_per_fraction(found: Sweep) -> None:
         ({"seeds": []}, "at least one"),
         ({"k": 0}, "k is 0"),
         ({"target_jaccard": 1.5}, "target_jaccard is 1.5"),
+        ({"target_residual": 0.0}, "target_residual is 0.0"),
         ({"fraction": 0.5}, r"give fractions=\[...\] instead"),
         ({"seed": 1}, r"give seeds=\[...\] instead"),
         ({"retrain": {}}, "needs the column to learn"),
@@ -266,6 +284,11 @@ def test_the_page_of_a_notebook_has_a_row_per_fraction(found: Sweep) -> None:
 def test_wrong_arguments_are_named_before_any_work(frame: pd.DataFrame, options: dict, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         sweep(frame, output="clear", **options)
+
+
+def test_a_filter_of_rows_is_refused_where_all_rows_train(frame: pd.DataFrame) -> None:
+    with pytest.raises(UsageError, match="where is given, but retrain trains on all rows"):
+        sweep(frame, where="clear > 0", retrain={"label": "noise"})
 
 
 def test_progress_goes_to_standard_error_if_asked_for(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

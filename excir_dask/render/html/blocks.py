@@ -103,6 +103,20 @@ class Rows:
     """what its rows are, in the plural"""
     note: str = ""
     """what was left out, and where to find it"""
+    profiles: str | None = None
+    """names in the first column open profiles: for the output in column "output", or for this one"""
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Profiles of features, which open from their names here and in the large table."""
+
+    kind: ClassVar[str] = "profiles"
+    output: str
+    names: Sequence[str]
+    """features that are linked here"""
+    content: Mapping[str, Any]
+    """as :func:`~excir_dask.render.html.profile_data.profiles` makes it"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,7 @@ class Choice:
     panels: Sequence[tuple[str, Sequence[Block]]]
 
 
-Block = Paragraphs | Points | Facts | Verdict | Legend | Chart | Panels | Grid | Rows | GroupList | Choice
+Block = Paragraphs | Points | Facts | Verdict | Legend | Chart | Panels | Grid | Rows | Profiles | GroupList | Choice
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, percent, size
 from excir_dask.render.html.blocks import Block, Paragraphs, Points, Strong
-from excir_dask.render.text.notes import notes
+from excir_dask.render.text.notes import notes, unseen
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,12 @@ def title(explanation: Explanation) -> str:
 
 
 def summary(explanation: Explanation) -> list[Block]:
-    """The answer: plain sentences for one output, a line per output for several."""
+    """The answer: what CIR cannot see, then plain sentences for one output, a line per output for several."""
+    first: list[Block] = [Paragraphs([f"{note[0].upper()}{note[1:]}."]) for note in unseen(explanation)]
+    return [*_answer(explanation), *first]
+
+
+def _answer(explanation: Explanation) -> list[Block]:
     outputs = list(explanation.outputs["output"])
     tables = [explanation.of(output) for output in outputs[:SUMMED]]
     if len(outputs) == 1:
@@ -97,7 +102,8 @@ def _strongest(table: pd.DataFrame, way: int) -> list[str]:
 def cards(explanation: Explanation) -> list[tuple[str, str, str]]:
     """Numbers at a glance."""
     rows, settings = explanation.facts.rows, explanation.facts.settings
-    sample = "all rows of the lake" if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
+    everything = "all rows of the lake" if settings.where is None else f"all rows where {settings.where}"
+    sample = everything if settings.fraction == 1 else f"a {percent(settings.fraction)} sample"
     outputs, model = list(explanation.outputs["output"]), explanation.provenance.model
     source = "columns of the lake" if len(outputs) > 1 else "a column of the lake"
     groups = explanation.groups["group"].nunique()
@@ -122,6 +128,9 @@ def read(explanation: Explanation) -> list[tuple[str, str]]:
     if lake.files is not None:
         found.append(("Files", f"{lake.files:,}, {size(lake.bytes or 0)}"))
     found.append(("Rows of the lake", f"{rows.lake:,}"))
+    if settings.where is not None:
+        found.append(("Rows that count", settings.where))
+        found.append(("Dropped: other rows", f"{rows.filtered_out:,}"))
     if settings.fraction < 1:
         by = "row by row" if settings.sampling == "rows" else "in whole row groups"
         found.append(("Sample", f"{rows.sampled:,} rows ({percent(settings.fraction)}), {by}, seed {settings.seed}"))

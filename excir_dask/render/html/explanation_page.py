@@ -20,12 +20,14 @@ from excir_dask.render.html.blocks import (
     Legend,
     Paragraphs,
     Points,
+    Profiles,
     Report,
     Rows,
     Section,
 )
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
+from excir_dask.render.html.profile_data import profiles
 from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
@@ -73,8 +75,11 @@ def page(explanation: Explanation) -> Report:
 def sections(explanation: Explanation) -> list[Section]:
     """The sections of an explanation; the report of an audit has them too."""
     limits = _limits(explanation)
-    found = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
-    found += [_table(explanation, limits), _read(explanation), *_end(explanation)]
+    names = _names(explanation)
+    along = profiles(explanation, names[:OUTPUTS], TOP)
+    found = [_ranking(explanation, limits, along), _side_by_side(explanation), _spread(explanation)]
+    found += [_groups(explanation), _table(explanation, limits, names[0] if along else None), _read(explanation)]
+    found += _end(explanation)
     return [section for section in found if section is not None]
 
 
@@ -92,14 +97,15 @@ def _names(explanation: Explanation) -> list[str]:
     return [str(name) for name in explanation.outputs["output"]]
 
 
-def _ranking(explanation: Explanation, limits: pd.DataFrame) -> Section:
+def _ranking(explanation: Explanation, limits: pd.DataFrame, along: Mapping[str, Profiles]) -> Section:
     from excir_dask.render.html.explanation_charts import ranking
 
     outputs = _names(explanation)
     panels: list[tuple[str, list[Block]]] = []
     for output in outputs[:OUTPUTS]:
         table = limits[limits["output"] == output]
-        panels.append((output, [ranking(table.head(TOP), output, len(table))]))
+        drawn: list[Block] = [ranking(table.head(TOP), output, len(table))]
+        panels.append((output, [*drawn, along[output]] if output in along else drawn))
     total = explanation.features["feature"].nunique()
     lead = f"The first {TOP} of {total:,} features." if total > TOP else f"All {total} features."
     if len(outputs) > OUTPUTS:
@@ -192,7 +198,7 @@ def _group(row: Mapping[Any, Any], known: dict[str, tuple[float, float, int]]) -
     }
 
 
-def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
+def _table(explanation: Explanation, limits: pd.DataFrame, profiled: str | None) -> Section:
     outputs = _names(explanation)
     full = int(limits.groupby("output").size().max())
     keep = min(full, max(1, TABLE // LEAST // len(outputs)))
@@ -208,7 +214,7 @@ def _table(explanation: Explanation, limits: pd.DataFrame) -> Section:
     )
     name = "All features" if keep == full else f"The first {keep:,} features"
     what = "features" if len(outputs) == 1 else "scores"
-    return Section("features", name, [Rows(table, what, note)], "Search, filter, or sort by any column.")
+    return Section("features", name, [Rows(table, what, note, profiled)], "Search, filter, or sort by any column.")
 
 
 def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
@@ -222,7 +228,12 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
         Column("direction", "direction", table["direction"], "whether it moves with the output", pick=True),
         Column("low", "score", table["low"], "lower end of the 95% interval"),
         Column("high", "score", table["high"], "upper end of the 95% interval"),
-        Column("strength", "score", table["strength"], "|2 CIR - 1|"),
+        Column(
+            "chance", "score", table["null"], "CIR of a column like this one that has nothing to do with the output"
+        ),
+        Column("lift", "score", table["lift"], "how far CIR is from chance, of the way it could go; negative: against"),
+        Column("dependence", "score", table["dependence"], "share of the output's entropy that the feature tells"),
+        Column("bend", "score", table["bend"], "share of the dependence that is not one-way"),
         Column("missing", "whole", table["missing"], "rows without a value"),
         Column("effective rows", "whole", table["n_eff"], "effective number of rows behind the score"),
         Column("centre", "number", table["center"], "value that the feature is centred on"),
@@ -258,5 +269,7 @@ def _choose(panels: list[tuple[str, list[Block]]]) -> Block:
 
 _MEANING = (
     "Feature and output are centred. CIR is the share of their co-movement that is aligned: 1 if they always move "
-    "together, 0 if always against each other, 0.5 if neither. Strength is |2 CIR − 1|, whatever the direction."
+    "together, 0 if always against each other, 0.5 if neither. Columns on one side of "
+    "their centres agree by chance too: lift is how far CIR is from what chance gives, and strength is |lift|. "
+    "Dependence is the share of the output's entropy that the feature tells, whichever way it moves it."
 )

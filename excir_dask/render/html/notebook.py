@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.render.plots.ranking import COLOURS
 from excir_dask.render.text import agreement as agreement_text
 from excir_dask.render.text import explanation as explanation_text
+from excir_dask.render.text import profile as profile_text
 from excir_dask.render.text import sweep as sweep_text
 from excir_dask.render.text.explanation import ARROWS, MEMBERS, members_of
 from excir_dask.render.text.notes import notes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from excir_dask.results.agreement import Agreement
     from excir_dask.results.explanation import Explanation
+    from excir_dask.results.profile import Profile
     from excir_dask.results.sweep import Sweep
 
 BAR = 12
@@ -33,7 +35,15 @@ def explanation(result: Explanation, k: int = 15) -> str:
         parts += _ranking(str(output), "feature", features, _feature_rows(features.head(k)))
         if len(groups):
             parts += _ranking(str(output), "group", groups, _group_rows(groups.head(k), features))
-    return _fragment([*parts, *map(_paragraph, [explanation_text.KEY, *(f"note: {note}" for note in notes(result))])])
+    return _fragment(
+        [
+            *parts,
+            *map(
+                _paragraph,
+                [explanation_text.KEY, explanation_text.SIZE_KEY, *(f"note: {note}" for note in notes(result))],
+            ),
+        ]
+    )
 
 
 def agreement(result: Agreement, top: int = 10) -> str:
@@ -55,6 +65,20 @@ def agreement(result: Agreement, top: int = 10) -> str:
     )
 
 
+def profile(result: Profile) -> str:
+    """A row per cell."""
+    table = result.table
+    shares = [f"{share:.1%}" for share in table["share"]]
+    rows = [
+        [escape(cell), f"{rows:,.6g}", share, *(f"{figure:.4g}" for figure in figures)]
+        for cell, rows, share, *figures in zip(
+            table["cell"], table["rows"], shares, *(table[name] for name in table.columns[5:]), strict=True
+        )
+    ]
+    titles = ["cell", "rows", "share", *table.columns[5:]]
+    return _fragment([_paragraph(profile_text.headline(result)), _table(titles, rows)])
+
+
 def sweep(result: Sweep) -> str:
     """Tables of features and groups, then the choice."""
     parts = [_paragraph(sweep_text.headline(result))]
@@ -66,7 +90,11 @@ def sweep(result: Sweep) -> str:
 
 def _ranking(output: str, kind: str, table: pd.DataFrame, rows: Sequence[Sequence[str]]) -> list[str]:
     """The best of a table, and how many more there are."""
-    last = ["stderr", "strength"] if kind == "feature" else ["cir_scaled", "strength", "unsigned", "members"]
+    last = (
+        ["stderr", "dependence", "strength", "flag"]
+        if kind == "feature"
+        else ["cir_scaled", "strength", "unsigned", "members"]
+    )
     more = len(table) - len(rows)
     return [
         f"<p>{_bold(output)}: {kind}s</p>",
@@ -77,7 +105,16 @@ def _ranking(output: str, kind: str, table: pd.DataFrame, rows: Sequence[Sequenc
 
 def _feature_rows(table: pd.DataFrame) -> list[list[str]]:
     rows = table.to_dict("records")
-    return [[*_score(row, "feature"), f"{row['stderr']:.4f}", _bar(row)] for row in rows]
+    return [
+        [
+            *_score(row, "feature"),
+            f"{row['stderr']:.4f}",
+            f"{row['dependence']:.3f}",
+            _bar(row),
+            f"<i>{row['flag']}</i>",
+        ]
+        for row in rows
+    ]
 
 
 def _group_rows(table: pd.DataFrame, features: pd.DataFrame) -> list[list[str]]:

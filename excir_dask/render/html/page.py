@@ -20,12 +20,12 @@ from typing import Any, Protocol
 
 from excir_dask.common.atomic import write_file
 from excir_dask.errors import UsageError
-from excir_dask.render.html.blocks import Chart, Report, Rows
+from excir_dask.render.html.blocks import Chart, Profiles, Report, Rows
 from excir_dask.results.storage import is_report
 from excir_dask.version import __version__
 
 ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = ("charts.js", "table.js", "page.js")
+SCRIPTS = ("charts.js", "profiles.js", "table.js", "page.js")
 
 
 def available() -> bool:
@@ -89,7 +89,7 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"chart": places.chart, "rows": places.rows, "place": places.new}
+    environment.globals |= {"chart": places.chart, "content": places.content, "place": places.new}
     script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     bokeh, bokeh_hash = _bokeh()
     return environment.get_template("page.html").render(
@@ -118,8 +118,8 @@ class _Places:
     def chart(self, chart: Chart, place: str) -> Any:
         return script_json(_renamed(chart.item, place))
 
-    def rows(self, rows: Rows) -> Any:
-        return script_json(rows.content)
+    def content(self, block: Rows | Profiles) -> Any:
+        return script_json(block.content)
 
 
 def script_json(value: Any) -> Any:

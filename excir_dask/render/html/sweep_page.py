@@ -71,7 +71,9 @@ def page(sweep: Sweep) -> Report:
 
 
 def _target(sweep: Sweep) -> str:
-    return f"target: Jaccard@{of_kind(sweep.summary)['k'].iloc[0]} of {sweep.settings['target_jaccard']:g}"
+    residual = sweep.settings.get("target_residual")
+    limit = "" if residual is None else f", residual at most {residual:g}"
+    return f"target: Jaccard@{of_kind(sweep.summary)['k'].iloc[0]} of {sweep.settings['target_jaccard']:g}{limit}"
 
 
 def _charts(sweep: Sweep) -> list[Section]:

@@ -20,12 +20,12 @@ def markdown(explanation: Explanation, k: int = 15) -> str:
         lines += [
             f"Output {code(output)}:",
             "",
-            "| rank | feature | | cir | stderr | strength |",
-            "|--:|---|---|--:|--:|--:|",
+            "| rank | feature | | cir | lift | stderr | dependence | flag |",
+            "|--:|---|---|--:|--:|--:|--:|---|",
         ]
         lines += [
             f"| {row['rank']} | {code(row['feature'])} | {ARROWS[row['direction']]} | {row['cir']:.4f} "
-            f"| {row['stderr']:.4f} | {row['strength']:.3f} |"
+            f"| {row['lift']:+.3f} | {row['stderr']:.4f} | {row['dependence']:.3f} | {row['flag']} |"
             for row in table.head(k).to_dict("records")
         ]
         lines += ["", *([f"... and {len(table) - k} more", ""] if len(table) > k else [])]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, listed, percent
 from excir_dask.lake.sample import SAMPLINGS
+from excir_dask.results.tables import flagged
 
 if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
@@ -20,6 +21,22 @@ RISKY = 2.0
 EXACT = 1e-12
 """bounds below this are rounding, not worth a note"""
 
+LEAK = 0.95
+"""dependence above which a feature may be the output itself"""
+
+_UNSEEN = {
+    "bends": "move the output up and down, so that cir and lift miss most of what dependence shows",
+    "interacts": "change the output's spread rather than its level, as factors of a product do; cir and lift miss it",
+}
+"""flag -> what it says of features; these come first"""
+
+_SAID = {
+    "chance": "chance explains {number}: {names}",
+    "saturated": "saturated: chance alone gives {names} a cir of nearly 0 or 1, which says nothing; see dependence, or "
+    "centre on the mean",
+}
+"""flag -> the note on features that have it"""
+
 _MEANING = {
     "members cancel": "members move against each other and cancel (compare strength with unsigned)",
     "scales differ": "members' scales differ more than tenfold, so the largest dominates cir (scaled weighs all alike)",
@@ -27,9 +44,34 @@ _MEANING = {
 
 
 def notes(explanation: Explanation) -> list[str]:
+    """What CIR cannot see, then everything else."""
+    return [*unseen(explanation), *other_notes(explanation)]
+
+
+def unseen(explanation: Explanation, output: str | None = None) -> list[str]:
+    """Sentences on features of which CIR shows little; of all outputs by default."""
+    table = explanation.features if output is None else explanation.of(output)
+    found = []
+    for flag, meaning in _UNSEEN.items():
+        some = table[flagged(table, flag)].sort_values("dependence", ascending=False, kind="stable")
+        if len(some):
+            names = list(dict.fromkeys(some["feature"]))
+            found.append(f"{flag}: {listed(names)} {meaning if len(names) > 1 else _singular(meaning)}")
+    return found
+
+
+def _singular(meaning: str) -> str:
+    verb, _, rest = meaning.partition(" ")
+    return f"{verb}s {rest}"
+
+
+def other_notes(explanation: Explanation) -> list[str]:
     """Sentences on dropped rows, columns left out, accuracy and flags."""
     rows = explanation.facts.rows
     found = list(explanation.provenance.lake.remarks)
+    where = explanation.facts.settings.where
+    if where is not None:
+        found.append(f"{count(rows.filtered_out, 'row')} left out: only rows with {where} count")
     if rows.without_output:
         found.append(f"{count(rows.without_output, 'row')} without an output dropped")
     if rows.without_weight:
@@ -52,7 +94,7 @@ def sampled_share(explanation: Explanation) -> float:
     rows, settings = explanation.facts.rows, explanation.facts.settings
     if not SAMPLINGS[settings.sampling].whole_row_groups or not rows.lake:
         return settings.fraction
-    return rows.sampled / rows.lake
+    return (rows.sampled + rows.filtered_out) / rows.lake
 
 
 def _left_out(explanation: Explanation) -> list[str]:
@@ -131,8 +173,16 @@ def _groups(explanation: Explanation) -> list[str]:
 
 def _flags(explanation: Explanation) -> list[str]:
     """Features by flag, and what the flags of groups mean."""
-    flagged = explanation.features[explanation.features["flag"] != ""]
-    found = [f"{flag}: {listed(list(dict.fromkeys(table['feature'])))}" for flag, table in flagged.groupby("flag")]
+    table = explanation.features
+    words = dict.fromkeys(flag for flags in table["flag"] if flags for flag in flags.split(", "))
+    found = []
+    for flag in sorted(set(words) - set(_UNSEEN)):
+        names = list(dict.fromkeys(table.loc[flagged(table, flag), "feature"]))
+        said = _SAID.get(flag, f"{flag}: {{names}}")
+        found.append(said.format(number=count(len(names), "feature"), names=listed(names)))
+    leaks = list(dict.fromkeys(table.loc[table["dependence"] > LEAK, "feature"]))
+    if leaks:
+        found.append(f"{listed(leaks)} tells nearly all of an output: is it the output itself, or made from it?")
     found += [
         f"[{flag}] {meaning}"
         for flag, meaning in _MEANING.items()

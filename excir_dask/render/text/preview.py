@@ -17,6 +17,7 @@ def text(preview: Preview) -> str:
         f"files     {preview.files:,} ({size(preview.bytes)}, {count(preview.row_groups, 'row group')})",
         _checksums(**preview.page_checksums),
         f"rows      {preview.rows:,}",
+        *_left(preview),
         f"columns   {preview.columns:,}, of which {preview.features:,} can be explained",
     ]
     if preview.slices:
@@ -37,6 +38,19 @@ def text(preview: Preview) -> str:
     lines += [f"note: {remark}" for remark in preview.remarks]
     lines.append(f"schema conflicts: {len(preview.conflicts) or 'none'}")
     return printable_lines([*lines, *(f"  {conflict}" for conflict in preview.conflicts)])
+
+
+def _left(preview: Preview) -> list[str]:
+    """What the row filter leaves to be read."""
+    left = preview.left
+    if left is None:
+        return []
+    parts = [
+        f"{left['files']:,} of {count(preview.files, 'file')}",
+        f"{left['row_groups']:,} of {count(preview.row_groups, 'row group')}",
+        f"{left['rows']:,} of {count(preview.rows, 'row')}",
+    ]
+    return [f"where     {', '.join(parts)} left to read; the others hold no match"]
 
 
 def _checksums(files_looked_at: int, files_without: int) -> str:

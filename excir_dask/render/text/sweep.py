@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.wording import count, percent, printable_lines, size
-from excir_dask.sweep.summary import of_kind
+from excir_dask.sweep.summary import meets, of_kind
 
 if TYPE_CHECKING:
     from excir_dask.results.sweep import Sweep
@@ -22,6 +22,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("lowest", "jaccard_worst", lambda value: f"{value:.3f}"),
     ("spearman", "spearman_mean", lambda value: f"{value:.3f}"),
     ("kendall", "kendall_mean", lambda value: f"{value:.3f}"),
+    ("residual", "procrustes_worst", lambda value: f"{value:.4f}"),
     ("mark", "mark", str),
 )
 """title, column of the summary, and the format of its values"""
@@ -67,21 +68,23 @@ def verdict(sweep: Sweep) -> str:
     """The choice in a plain sentence, with any doubts about it."""
     table = of_kind(sweep.summary)
     target, k = sweep.settings["target_jaccard"], table["k"].iloc[0]
+    residual = sweep.settings.get("target_residual")
+    limit = "" if residual is None else f" with a Procrustes residual of at most {residual:g}"
     each = f"each of {count(len(sweep.settings['seeds']), 'seed')} and {_outputs(sweep)}"
     if sweep.chosen is None:
         below = table[table["fraction"] < 1.0]
         best = below.sort_values(["jaccard_worst", "fraction"], ascending=[False, True]).iloc[0]
         return (
-            f"No fraction below 1.0 reaches a Jaccard@{k} of {target:g} for {each}; the best is "
-            f"{best['jaccard_worst']:.3f} at {percent(best['fraction'])} of the rows. Use all rows, or a lower target."
+            f"No fraction below 1.0 reaches a Jaccard@{k} of {target:g}{limit} for {each}; the best is "
+            f"{_reached(best, residual)} at {percent(best['fraction'])} of the rows. Use all rows, or a lower target."
         )
     row = table[table["fraction"] == sweep.chosen].iloc[0]
     said = (
         f"{percent(sweep.chosen)} of the rows ({row['rows']:,}) is the smallest fraction tried whose Jaccard@{k} is at "
-        f"least {target:g} for {each}: {row['jaccard_worst']:.3f} at worst, in {row['seconds']:.3g} s "
+        f"least {target:g}{limit} for {each}: {_reached(row, residual)} at worst, in {row['seconds']:.3g} s "
         f"({row['speedup']:.1f} times as fast as all rows)."
     )
-    missed = table[(table["fraction"] > sweep.chosen) & (table["jaccard_worst"] < target)]["fraction"]
+    missed = table[(table["fraction"] > sweep.chosen) & ~meets(table, target, residual)]["fraction"]
     if len(missed):
         said += (
             f" But {', '.join(map(percent, missed))} of them fell short: more seeds would show whether this was luck."
@@ -98,7 +101,9 @@ def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
     shown = [
         (head, name, write)
         for head, name, write in COLUMNS
-        if table[name].notna().any() and (kind == "features" or name not in COSTS)
+        if table[name].notna().any()
+        and (kind == "features" or name not in COSTS)
+        and (name != "procrustes_worst" or sweep.settings.get("target_residual") is not None)
     ]
     return [
         ["" if name == "mark" else head for head, name, _ in shown],
@@ -109,6 +114,11 @@ def table_of(sweep: Sweep, kind: str) -> list[list[str]]:
 def _mark(sweep: Sweep, fraction: float) -> str:
     marks = {"chosen": fraction == sweep.chosen, "front": fraction in sweep.front, "knee": fraction == sweep.knee}
     return ", ".join(name for name, holds in marks.items() if holds)
+
+
+def _reached(row: Any, residual: float | None) -> str:
+    """The worst agreement of a fraction, by the measures that have a target."""
+    return f"{row['jaccard_worst']:.3f}" + ("" if residual is None else f" and {row['procrustes_worst']:.4f}")
 
 
 def _outputs(sweep: Sweep) -> str:

@@ -240,6 +240,16 @@ def test_rows_of_deletion_vectors_are_not_shown_to_a_model(vectored, tmp_path):
     assert found.features["cir"].tolist() == pytest.approx(expected.features["cir"].tolist(), abs=1e-12)
 
 
+def test_deleted_rows_are_no_rows_that_do_not_match(vectored):
+    path, frame = vectored
+    wanted = frame[frame["b"] > 0]
+    same(path, wanted, where="b > 0")
+    counts = explain(path, output="pred", where="b > 0").facts.rows
+    assert (counts.used, counts.filtered_out) == (len(wanted), len(frame) - len(wanted))
+    counts = explain(path, output="pred", where="id < 100").facts.rows
+    assert (counts.used, counts.filtered_out) == ((frame["id"] < 100).sum(), (frame["id"] >= 100).sum())
+
+
 def test_samples_of_a_table_leave_out_deleted_rows(vectored):
     path, frame = vectored
     shot = snapshot(path)
@@ -276,3 +286,18 @@ def test_training_leaves_out_deleted_rows(vectored):
     path, frame = vectored
     found = train(path, label="pred", features=["a", "b"], rounds=2, validation=0.25)
     assert found.rows["lake"] == found.rows["train"] + found.rows["validation"] == len(frame)
+
+
+def test_a_row_filter_takes_columns_and_keys_of_a_table(tmp_path):
+    """Partition keys come from the log as text; deleted rows are no rows that were filtered out."""
+    days = pd.to_datetime(["2026-08-31", "2026-09-01", "2026-09-02"]).date
+    table = rows(90, day=np.repeat(days, 30), kind=["x", "y", None] * 30)
+    write_deltalake(tmp_path / "table", table, partition_by=["day"])
+    DeltaTable(tmp_path / "table").delete("a > 0.5")
+    frame = current(tmp_path / "table")
+    wanted = frame[(pd.to_datetime(frame["day"]) >= "2026-09-01") & (frame["kind"] != "y") & frame["kind"].notna()]
+    where = "day >= '2026-09-01' and kind != 'y'"
+    same(tmp_path / "table", wanted[["a", "b", "pred", "id"]], where=where, features=["a", "b", "id"])
+    assert explain(tmp_path / "table", output="pred", where=where).facts.rows.filtered_out == len(frame) - len(wanted)
+    found = preview(str(tmp_path / "table"), ExplainOptions(output="pred", where="day == '2026-09-01'"))
+    assert found.left["files"] == found.files // 3

@@ -166,6 +166,8 @@ def test_a_partition_value_that_is_not_in_the_files_comes_from_the_metadata(cata
     for path in map(Path, paths):  # as Hive would have written it
         pq.write_table(pq.ParquetFile(path).read().drop_columns("site"), path)
     same(folder(table), data.to_pandas())
+    found = explain(folder(table), output="pred", where="site == 2")
+    assert (found.facts.rows.used, found.facts.rows.row_groups) == (30, 1)
 
 
 def test_columns_are_known_by_their_ids_through_renames_additions_and_drops(table):
@@ -182,6 +184,12 @@ def test_columns_are_known_by_their_ids_through_renames_additions_and_drops(tabl
     assert list(frame.columns) == ["a", "was_b", "pred", "extra", "b"]
     assert frame["b"].count() == 30
     same(folder(table), frame)
+    for where, chosen in {
+        "was_b > 0.3 and b is None": (frame["was_b"] > 0.3) & frame["b"].isna(),
+        "b >= 4010": frame["b"] >= 4010,
+        "extra < 0 or was_b < 0": (frame["extra"] < 0) | (frame["was_b"] < 0),
+    }.items():
+        same(folder(table), frame[chosen], where=where)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@
     select.addEventListener("change", show);
     show();
   }
+  profiles.start();
   tables.start();
   charts.start();
 })();

@@ -151,6 +151,11 @@ const tables = (() => {
       const rows = order.slice(from, from + PAGE).map((row) =>
         element("tr", {}, ...columns.flatMap((column, place) =>
           shown(column, place) ? [cell(column, read[place](row), scale, place === 0)] : [])));
+      if (holder.dataset.profiles !== undefined) {
+        const output = columns.findIndex((column) => column.title === "output");
+        order.slice(from, from + PAGE).forEach((row, place) =>
+          profiles.link(rows[place].firstChild, output < 0 ? holder.dataset.profiles : read[output](row), read[0](row)));
+      }
       body.replaceChildren(...rows);
       hint();
       const count = (number) => number.toLocaleString("en");
