@@ -39,6 +39,8 @@ OUTPUT_CELLS = 8 * CELLS
 WIDE = 2e-4
 """certified error of a score above which its column is looked at again"""
 
+_STRICT = 2.0
+"""times that doubt about rows around a centre counts: values are more even in fine cells than rows in those"""
 
 _PROGRESS = 0.5
 """a further look must have halved the error for there to be another one"""
@@ -149,14 +151,14 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
 
 def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
-    error = _relative(stats.error[None, :] * sums.abs_y + sums.column_doubt / 2.0, sums)
+    error = _relative(stats.error[None, :] * sums.abs_y + _STRICT * sums.column_doubt, sums)
     return np.asarray(np.where(outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
 
 
 def _certified_outputs(found: Settled) -> Floats:
     """The largest error of an output's scores, as far as that is the output's to mend."""
     sums = found.sums
-    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + sums.output_doubt / 2.0, sums)
+    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + _STRICT * sums.output_doubt, sums)
     varies = found.features.varies[None, :] & found.outputs.varies[:, None]
     return np.asarray(np.where(varies, error, 0.0).max(axis=1, initial=0.0))
 

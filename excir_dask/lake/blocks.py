@@ -19,6 +19,9 @@ from excir_dask.lake.tables.table import DeletedRows
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+LEAST_WEIGHT = 2.0**-500
+"""3e-151: squares of smaller weights are no numbers, so such rows count as rows without a weight"""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -213,7 +216,7 @@ def make_block(
                 f"column '{layout.weight}' (weights) has negative values, for instance "
                 f"{weights[negative.argmax()]:g} in {part}; weights must be 0 or more"
             )
-        used = complete & np.isfinite(weights) & (weights > 0)
+        used = complete & np.isfinite(weights) & (weights >= LEAST_WEIGHT)
     counts = RowCounts(
         read=rows - sum(int(np.count_nonzero(~live)) for each in ranges if (live := each.live_mask()) is not None),
         sampled=int(np.count_nonzero(sampled)),

@@ -52,6 +52,7 @@ def feature_table(
     iqr = features.q75 - features.q25
     deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
+    scale = np.where(np.isfinite(scale), scale, 0.0)
     tables = []
     for k, output in enumerate(output_names):
         support = scores.strength[k] * np.sqrt(scores.n_eff[k])
@@ -69,15 +70,15 @@ def feature_table(
                 "n": features.n,
                 "missing": features.missing,
                 "n_eff": scores.n_eff[k],
-                "center": np.where(features.n > 0, features.center, np.nan),
+                "center": np.where((features.n > 0) & np.isfinite(features.center), features.center, np.nan),
                 "q25": features.q25,
                 "q75": features.q75,
                 "scale": scale,
-                "numerator": sums.numerator[k],
-                "denominator": sums.denominator[k],
+                "numerator": np.where(sums.known[k], sums.numerator[k], 0.0),
+                "denominator": np.where(sums.known[k], sums.denominator[k], 0.0),
                 "center_bound": scores.center_bound[k],
                 "center_jump": scores.center_jump[k],
-                "flag": _flags(features, bool(outputs.constant[k]), scores.n_eff[k], scores.center_bound[k]),
+                "flag": _flags(features, bool(outputs.constant[k]), scores, k),
             }
         )
         tables.append(table.sort_values("rank", kind="stable"))
@@ -175,9 +176,7 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
     return ", ".join(words)
 
 
-def _flags(
-    features: ColumnStats, output_constant: bool, n_eff: NDArray[np.float64], bound: NDArray[np.float64]
-) -> list[str]:
+def _flags(features: ColumnStats, output_constant: bool, scores: Scores, k: int) -> list[str]:
     """Warnings per feature, comma-separated; empty for most."""
     found = []
     for j in range(features.n.size):
@@ -189,9 +188,11 @@ def _flags(
         elif output_constant:
             words.append("output constant")
         else:
-            if n_eff[j] < LOW_SUPPORT:
+            if scores.out_of_range[k, j]:
+                words.append("out of range")
+            if scores.n_eff[k, j] < LOW_SUPPORT:
                 words.append("low support")
-            if bound[j] > WIDE_BOUND:
+            if scores.center_bound[k, j] > WIDE_BOUND:
                 words.append("wide bound")
         found.append(", ".join(words))
     return found
