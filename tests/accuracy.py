@@ -7,6 +7,7 @@ lake has a number, by which ``python -m tests.accuracy --lakes 1 --seed NUMBER``
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
@@ -110,6 +111,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="number of the first")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     began, found = time.monotonic(), []
     for seed in range(given.seed, given.seed + given.lakes):
         with tempfile.TemporaryDirectory() as folder:

@@ -66,6 +66,12 @@ def test_small_tables_are_exact(tmp_path, kind, centering):
     assert found.error <= (1e-7 if far else ROUNDING), found.table
 
 
+@pytest.mark.parametrize("seed", [7, 10, 23, 51, 110, 253])
+def test_lakes_that_the_fuzz_found_stay_mended(tmp_path, seed):
+    """Means that round differently in a second look, outputs whose own cells decide, weights, columns of few values."""
+    check(try_lake(seed, tmp_path / "lake"), ERROR)
+
+
 @pytest.mark.slow
 def test_a_fuzz_of_random_lakes_finds_no_score_beyond_its_bound(tmp_path):
     for seed in range(100):
