@@ -67,6 +67,7 @@ def feature_table(
     iqr = features.q75 - features.q25
     deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
+    scale = np.where(np.isfinite(scale), scale, 0.0)
     tables = []
     for k, output in enumerate(output_names):
         support = np.where(scores.strength[k] > 0, scores.strength[k] * np.sqrt(scores.n_eff[k]), np.abs(scores.z[k]))
@@ -95,12 +96,12 @@ def feature_table(
                 "n": features.n,
                 "missing": features.missing,
                 "n_eff": scores.n_eff[k],
-                "center": np.where(features.n > 0, features.center, np.nan),
+                "center": np.where((features.n > 0) & np.isfinite(features.center), features.center, np.nan),
                 "q25": features.q25,
                 "q75": features.q75,
                 "scale": scale,
-                "numerator": sums.numerator[k],
-                "denominator": sums.denominator[k],
+                "numerator": np.where(sums.known[k], sums.numerator[k], 0.0),
+                "denominator": np.where(sums.known[k], sums.denominator[k], 0.0),
                 "center_bound": scores.center_bound[k],
                 "center_jump": scores.center_jump[k],
                 "flag": _flags(features, bool(outputs.constant[k]), scores, dependence, by_chance, k),
@@ -249,6 +250,7 @@ def _flags(
         "interacts": dependence.interacts[k],
         "chance": by_chance,
         "saturated": np.minimum(scores.null[k], 1.0 - scores.null[k]) < chance.SATURATED,
+        "out of range": scores.out_of_range[k],
         "low support": scores.n_eff[k] < LOW_SUPPORT,
         "wide bound": scores.center_bound[k] > WIDE_BOUND,
     }
