@@ -33,7 +33,7 @@ class OutputSide:
     reference: Reference
     """of the outputs"""
     outputs: Floats
-    """(outputs, rows)"""
+    """(outputs, rows); (outputs, 0) where only some rows are present and weights do not need them"""
     weights: Floats
     """(rows,); empty for ones"""
     units: Rows
@@ -48,7 +48,7 @@ class OutputSide:
 
     @property
     def rows(self) -> int:
-        return int(self.outputs.shape[1])
+        return int(self.moves.shape[1])
 
     @cached_property
     def moved(self) -> tuple[Floats, Floats, Floats]:
@@ -61,7 +61,7 @@ class OutputSide:
         """The same over some of the rows."""
         return OutputSide(
             self.reference,
-            self.outputs.take(where, axis=1),
+            self.outputs.take(where, axis=1) if self.weights.size else self.outputs[:, :0],
             self.weights.take(where) if self.weights.size else self.weights,
             np.searchsorted(where, self.units),
             self.moves.take(where, axis=1),
