@@ -260,8 +260,8 @@ def _coarse(summary: ColumnSummary, origin: float, scale: float) -> NDArray[np.u
             inside = 0.0
         inside += masses[bucket]
         before = bucket
-    heavy = np.flatnonzero(masses * COARSE >= masses.sum())
-    for bucket in map(int, heavy[np.argsort(-masses[heavy], kind="stable")]):  # cells to spare: fence heavy values in
+    heavy = np.flatnonzero(found * COARSE >= found.sum())
+    for bucket in heavy[np.argsort(-found[heavy], kind="stable")].tolist():  # cells to spare: fence heavy values in
         fence = [cut for cut in (bucket, bucket + 1) if cut not in cuts and 0 < cut < BUCKETS]
         cuts += fence[: COARSE - 1 - len(cuts)]
     return np.searchsorted(sorted(cuts), np.arange(BUCKETS), side="right").astype(np.uint8)
