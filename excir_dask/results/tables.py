@@ -144,8 +144,10 @@ def ranking_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.flo
         scores, spread, rows = found
         return scores, spread * share, rows, np.zeros_like(null), np.zeros_like(null)
     all_rows = np.sqrt(facts.rows.sampled / facts.rows.lake) if facts.rows.lake else 1.0
-    reach = chance.BEYOND * all_rows * features["stderr"].to_numpy(dtype=np.float64)
-    return cir, errors, n_eff, null, np.where(p < chance.LEVEL, 0.0, reach)
+    reach = np.where(n_eff > 0, chance.BEYOND * all_rows * careful_errors(features), 0.0)
+    reach = np.where(p < chance.LEVEL, 0.0, reach)
+    settled = (errors == 0) & (flagged(features, "chance") | flagged(features, "constant")).to_numpy()
+    return cir, errors, n_eff, null, np.where(settled, np.inf, reach)
 
 
 def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np.float64]:
@@ -226,7 +228,7 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
     """Warnings about a group, comma-separated; empty for most."""
     moving = scales[scales > 0]
     words = []
-    if scored.strength_unsigned > scored.strength + CANCEL:
+    if scored.strength_unsigned > abs(2.0 * scored.cir - 1.0) + CANCEL:  # both without chance
         words.append("members cancel")
     if moving.size and moving.max() > SCALES_DIFFER * moving.min():
         words.append("scales differ")
