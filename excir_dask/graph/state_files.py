@@ -16,8 +16,7 @@ _CODEC = "zstd"
 
 def write_state(state: LakeState, path: Path) -> None:
     """Equal states give equal files."""
-    with pa.output_stream(path, compression=_CODEC) as stream:
-        stream.write(freeze(state))
+    path.write_bytes(_packed(state))
 
 
 def read_state(path: Path) -> LakeState:
@@ -34,6 +33,16 @@ def read_state(path: Path) -> LakeState:
     return found
 
 
-def state_digest(state: LakeState) -> str:
-    """The same for equal states."""
-    return hashlib.sha256(freeze(state)).hexdigest()
+def state_digest(source: LakeState | Path) -> str:
+    """The same for equal states: that of the file, which is not read for it."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(_packed(source)).hexdigest()
+
+
+def _packed(state: LakeState) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, _CODEC) as stream:
+        stream.write(freeze(state))
+    return sink.getvalue()
