@@ -211,3 +211,12 @@ def test_nothing_is_known_of_a_centre_beyond_all_cells(final):
     assert moved(x, y, references, (final, 0.0))[0].uncertain.tolist() == [[np.inf]]
     assert moved(x, y, references, (0.0, final))[0].uncertain.tolist() == [[np.inf]]
     assert np.isfinite(moved(x, y, references, (-1.0, 0.99))[0].uncertain).all()
+
+
+def test_both_centres_on_edges_give_the_exact_sum_where_no_row_lies_around_both():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 300))
+    alone = ~((x >= 0) & (x < 0.5) & (y >= 0) & (y < 0.6)) & ~((x > 0) & (y > 0) & (rng.random(300) < 0.7))
+    x, y = x[alone], y[alone]  # products lie unevenly around zero, so that the product of both shifts counts
+    found, exact = moved(x, y, framed((0.0, 0.0), ([-1.0, 0.0, 0.5, 1.0], [-1.0, 0.0, 0.6, 1.2])), (0.5, 0.6))
+    assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
