@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from excir_dask.errors import DataError, NoRowsError
+from excir_dask.errors import NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
 from excir_dask.kernels.dependence import depend
-from excir_dask.kernels.recenter import Sums
-from excir_dask.kernels.scores import score
+from excir_dask.kernels.scores import Scores, score
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
 from excir_dask.lake.prune import nothing_matches
@@ -25,6 +25,8 @@ from excir_dask.pipeline.metadata import facts, output_table, provenance
 from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import feature_table, group_table
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,9 @@ def run(
         check_unchanged(inputs.snapshot)
     features, outputs, sums, names = measured.features, measured.outputs, measured.sums, measured.features.names
     output_names = inputs.outputs.columns.names or outputs.names
-    _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
     scores = score(sums, features.stats, outputs.stats, measured.row_groups, whole_groups)
+    _warn_of_range(scores, names, output_names)
     dependence = depend(measured.lake.joint, scores.rows)
     table = feature_table(
         names, output_names, features.stats, outputs.stats, sums, scores, dependence, options.rank_by
@@ -108,13 +110,14 @@ def _constant(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> li
     return constant_columns(inputs.lake, inputs.snapshot, in_sample)
 
 
-def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:
-    large = ~np.isfinite(sums.squares + sums.denominator)
-    small = (sums.denominator > 0) & (sums.squares == 0)
-    if (large | small).any():
-        k, j = np.argwhere(large | small)[0]
-        size, cure = ("large", "divide") if large[k, j] else ("small", "multiply")
-        raise DataError(
-            f"column '{names[j]}' times output '{output_names[k]}' is too {size} to square; "
-            f"{cure} one of them by a constant (scores do not change by that)"
-        )
+def _warn_of_range(scores: Scores, names: Sequence[str], output_names: Sequence[str]) -> None:
+    pairs = np.argwhere(scores.out_of_range)
+    if pairs.size:
+        k, j = pairs[0]
+        others = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
+        log.warning(
+            "column '%s' times output '%s' is too large or too small to square%s, so its error is unknown and it is "
+            "flagged 'out of range'; multiply one of them by a constant (scores do not change by that), "
+            "or leave extreme values out",
+            names[j], output_names[k], others,
+        )  # fmt: skip

@@ -220,3 +220,33 @@ def test_both_centres_on_edges_give_the_exact_sum_where_no_row_lies_around_both(
     x, y = x[alone], y[alone]  # products lie unevenly around zero, so that the product of both shifts counts
     found, exact = moved(x, y, framed((0.0, 0.0), ([-1.0, 0.0, 0.5, 1.0], [-1.0, 0.0, 0.6, 1.2])), (0.5, 0.6))
     assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("final", [-0.7, -0.2, 0.1, 0.4, 0.9])
+def test_rows_of_the_doubtful_cell_are_taken_to_lie_evenly(final):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, 20_000), rng.normal(size=20_000)
+    references = framed((0.0, 0.0), ([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
+    for centers in ((final, 0.0), (0.0, final)):
+        values = (x, y) if centers[0] else (y, x)
+        found, exact = moved(*values, references, centers)
+        assert abs(found.denominator[0, 0] - exact) <= 0.1 * found.uncertain[0, 0]
+
+
+def test_a_mean_that_only_rounds_differently_is_the_provisional_one():
+    rng = np.random.default_rng(0)
+    flag, y = (rng.random(5000) < 0.001) * 0.1, rng.normal(size=5000)
+    for blocks in (1, 3, 7, 50):
+        found = passed([flag, y], y, "mean", blocks=blocks)
+        np.testing.assert_array_equal(found.features.center, found.references[0].center)
+        assert found.scores.center_bound.max() < 1e-9
+
+
+@pytest.mark.parametrize("centering", ["midhinge", "median", "trimmed"])
+def test_the_centre_of_a_column_that_mostly_has_one_value_is_certain(centering):
+    rng = np.random.default_rng(0)
+    rare = np.arange(3000) % 500 == 0
+    x, y = np.where(rare, 1.0, 0.1), np.where(rare, 0.3, rng.choice([0.3, 0.3, 0.3, 0.3, 0.3, 2.0], 3000))
+    found = passed([x], y, centering)
+    assert (found.features.error[0], found.outputs.error[0]) == (0.0, 0.0)
+    assert (found.scores.cir[0, 0], found.scores.center_bound[0, 0]) == (0.5, 0.0), "nothing moves, and that is known"
