@@ -166,19 +166,25 @@ def test_what_is_uncertain_are_the_rows_of_the_cells_that_the_final_centres_lie_
     edges = [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], [-1.25, -0.6, 0.0, 0.6, 1.25]
     found, exact = moved(x, y, framed((0.0, 0.0), edges), (dx, dy))
 
-    def cells(v: np.ndarray, final: float, around: list[float]) -> tuple[np.ndarray, np.ndarray, float]:
-        """Rows of the cell of the final centre and rows up to there, and how far they can be from it."""
-        if final == 0.0:
-            return np.zeros(v.size, bool), np.zeros(v.size, bool), 0.0
-        below, above = max(e for e in around if e <= final), min(e for e in around if e > final)
-        passed_over = (v >= 0.0) & (v < above) if final > 0 else (v >= below) & (v < 0.0)
-        return (v >= below) & (v < above), passed_over, final - below if final > 0 else above - final
+    def doubt(v: np.ndarray, final: float, around: list[float], other: np.ndarray, moved: float) -> tuple[float, int]:
+        """What the rows of the cell of the final centre may come to beyond what evenly filled ones do; rows up to it.
 
-    (in_x, to_x, wide_x), (in_y, to_y, wide_y) = cells(x, dx, edges[0]), cells(y, dy, edges[1])
-    expected = wide_x * (np.abs(y[in_x]).sum() + abs(dy) * in_x.sum())
-    expected += wide_y * (np.abs(x[in_y]).sum() + abs(dx) * in_y.sum())
-    twice = 4.0 * abs(dx * dy) * min(to_x.sum(), to_y.sum())
-    assert found.uncertain[0, 0] == pytest.approx(2.0 * expected + twice, rel=1e-12)
+        Of a share of these rows the sign changes: that of what lies between the cell's edge and the final centre.
+        """
+        if final == 0.0:
+            return 0.0, 0
+        below, above = max(e for e in around if e <= final), min(e for e in around if e > final)
+        inside, wide = (v >= below) & (v < above), final - below if final > 0 else above - final
+        passed_over = (v >= 0.0) & (v < above) if final > 0 else (v >= below) & (v < 0.0)
+        most = 2.0 * wide * (np.abs(other[inside]).sum() + abs(moved) * inside.sum())
+        share = wide / (above - below)
+        guess = 2.0 * share * wide / 2.0 * abs((np.sign(other[inside]) * (other[inside] - moved)).sum())
+        return most - guess, int(passed_over.sum())
+
+    (of_x, up_to_x), (of_y, up_to_y) = doubt(x, dx, edges[0], y, dy), doubt(y, dy, edges[1], x, dx)
+    twice = 4.0 * abs(dx * dy) * min(up_to_x, up_to_y)
+    assert found.column_doubt[0, 0] == pytest.approx(of_x + twice, rel=1e-12)
+    assert found.output_doubt[0, 0] == pytest.approx(of_y, rel=1e-12)
     assert abs(found.denominator[0, 0] - exact) <= found.uncertain[0, 0] + 1e-9
     assert found.abs_x[0] == pytest.approx(np.abs(x).sum() + abs(dx) * x.size)
     assert found.abs_y[0, 0] == pytest.approx(np.abs(y).sum() + abs(dy) * y.size)
@@ -205,6 +211,15 @@ def test_nothing_is_known_of_a_centre_beyond_all_cells(final):
     assert moved(x, y, references, (final, 0.0))[0].uncertain.tolist() == [[np.inf]]
     assert moved(x, y, references, (0.0, final))[0].uncertain.tolist() == [[np.inf]]
     assert np.isfinite(moved(x, y, references, (-1.0, 0.99))[0].uncertain).all()
+
+
+def test_both_centres_on_edges_give_the_exact_sum_where_no_row_lies_around_both():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 300))
+    alone = ~((x >= 0) & (x < 0.5) & (y >= 0) & (y < 0.6)) & ~((x > 0) & (y > 0) & (rng.random(300) < 0.7))
+    x, y = x[alone], y[alone]  # products lie unevenly around zero, so that the product of both shifts counts
+    found, exact = moved(x, y, framed((0.0, 0.0), ([-1.0, 0.0, 0.5, 1.0], [-1.0, 0.0, 0.6, 1.2])), (0.5, 0.6))
+    assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.parametrize("final", [-0.7, -0.2, 0.1, 0.4, 0.9])
