@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from excir_dask.common.atomic import new_folder
-from excir_dask.errors import LakeError, UsageError, nearest
-from excir_dask.graph.state_files import read_state, write_state
+from excir_dask.errors import UsageError, nearest
+from excir_dask.graph.state_files import read_state
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
-from excir_dask.results.group_files import write_groups
+from excir_dask.results.explanation_files import MAIN, outputs_of, write_files, write_manifest
 from excir_dask.results.metadata import Facts, Provenance
 from excir_dask.results.record import required
 from excir_dask.results.storage import (
@@ -26,10 +25,8 @@ from excir_dask.results.storage import (
     check_digests,
     check_format,
     check_target,
-    digests,
     json_text,
     read_json,
-    write_json,
 )
 from excir_dask.results.tables import (
     CHANCE_COLUMNS,
@@ -52,11 +49,9 @@ if TYPE_CHECKING:
 
 FORMAT = "excir-explanation"
 VERSION = 1
-MAIN = "explanation.json"
 
 SHORT = ("feature", "cir", "lift", "direction", "stderr", "dependence", "rank", "flag")
 """columns of the top"""
-GROUPS_NOTE = "groups of this explanation; a later run reads them with --groups"
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +295,7 @@ class Explanation(views.Displayed):
         return cls(
             features=completed(features, (*CHANCE_COLUMNS, *DEPENDENCE_COLUMNS), "stderr_rows"),
             groups=groups,
-            outputs=_outputs(required(content, "outputs", str(source / MAIN)), source / MAIN),
+            outputs=outputs_of(required(content, "outputs", str(source / MAIN)), source / MAIN),
             facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
             provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
             source=source / STATE if (source / STATE).is_file() else None,
@@ -317,44 +312,3 @@ class Explanation(views.Displayed):
             "groups": records(self.groups),
         }
         return json_text(content)
-
-
-def _outputs(found: Any, source: Path) -> pd.DataFrame:
-    """The table of outputs in the main file."""
-    import pandas as pd
-
-    rows = found if isinstance(found, list) else []
-    if not rows or not all(isinstance(row, dict) and isinstance(row.get("output"), str) for row in rows):
-        raise LakeError(f"{source} does not list its outputs ('outputs'); compute the explanation again")
-    return pd.DataFrame(rows)
-
-
-def write_files(explanation: Explanation, folder: Path) -> None:
-    """Fill a folder with everything that :func:`write_manifest` then lists."""
-    groups = explanation.groups
-    explanation.features.to_parquet(folder / "features.parquet", index=False)
-    groups.to_parquet(folder / "groups.parquet", index=False)
-    (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
-    if len(groups) or explanation.facts.settings.group_correlated is not None:
-        write_groups(_named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
-    if isinstance(explanation.source, Path):
-        shutil.copyfile(explanation.source, folder / STATE)
-    elif explanation.source is not None:
-        write_state(explanation.source, folder / STATE)
-
-
-def write_manifest(provenance: Provenance, folder: Path) -> None:
-    """Write ``manifest.json`` with the digests of all files that are in the folder.
-
-    A report comes after it: it can be made again from the other files, and may be deleted.
-    """
-    write_json(folder / MANIFEST, {**provenance.to_dict(), "files": digests(folder)})
-
-
-def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:
-    """Groups for a later run, without those that vectors and columns of categories form by themselves."""
-    found = {}
-    for name, members in sorted(zip(groups["group"], groups["members"], strict=True)):
-        if not all(member.startswith((f"{name}=", f"{name}[")) for member in members):
-            found[name] = list(members)
-    return found
