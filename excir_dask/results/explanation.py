@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.atomic import new_folder
 from excir_dask.errors import UsageError, nearest
-from excir_dask.graph.state_files import read_state
+from excir_dask.graph.state_files import read_state, write_state
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
-from excir_dask.results.explanation_files import MAIN, outputs_of, write_files, write_manifest
+from excir_dask.results.explanation_files import MAIN, named_groups, outputs_of, write_manifest
+from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
 from excir_dask.results.record import required
 from excir_dask.results.storage import (
@@ -52,6 +54,7 @@ VERSION = 1
 
 SHORT = ("feature", "cir", "lift", "direction", "stderr", "dependence", "rank", "flag")
 """columns of the top"""
+GROUPS_NOTE = "groups of this explanation; a later run reads them with --groups"
 
 
 @dataclass(frozen=True, repr=False)
@@ -312,3 +315,17 @@ class Explanation(views.Displayed):
             "groups": records(self.groups),
         }
         return json_text(content)
+
+
+def write_files(explanation: Explanation, folder: Path) -> None:
+    """Fill a folder with everything that :func:`write_manifest` then lists."""
+    groups = explanation.groups
+    explanation.features.to_parquet(folder / "features.parquet", index=False)
+    groups.to_parquet(folder / "groups.parquet", index=False)
+    (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
+    if len(groups) or explanation.facts.settings.group_correlated is not None:
+        write_groups(named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
+    if isinstance(explanation.source, Path):
+        shutil.copyfile(explanation.source, folder / STATE)
+    elif explanation.source is not None:
+        write_state(explanation.source, folder / STATE)
