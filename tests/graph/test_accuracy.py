@@ -40,7 +40,7 @@ def test_scores_of_awkward_lakes_are_within_their_bounds(tmp_path, kind, centeri
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:2])  # python -m tests.accuracy tries more
 @pytest.mark.parametrize("centering", CENTERINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_of_larger_awkward_lakes_are_exact_to_five_digits(tmp_path, kind, centering, seed):
