@@ -49,6 +49,7 @@ def explain(
     group_correlated: float | None = None,
     group_rows: int = 5000,
     weights: str | None = None,
+    by: str | Sequence[str] | None = None,
     fraction: float | str = 1.0,
     sampling: str | None = None,
     seed: int = 0,
@@ -107,6 +108,10 @@ def explain(
         Rows of that sample.
     weights : str, optional
         Column of row weights. Whole weights count as repeated rows, other weights are scaled to a mean of 1.
+    by : str or list of two, optional
+        Columns of text, whole numbers or true and false, or Hive keys, whose values are segments: each has scores,
+        groups and errors of its own, from the same pass (``Explanation.segments``). At most 1,000 are told apart, those
+        with most rows.
     fraction : float or "auto"
         Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
         until the top features are those of all rows with the given confidence.

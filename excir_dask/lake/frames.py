@@ -54,8 +54,7 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
 def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """One slice per partition, and the delayed partition for each."""
     wanted = dict.fromkeys([*selection.features, *selection.outputs, *selection.model_columns, *selection.categoricals])
-    if selection.weight:
-        wanted[selection.weight] = None
+    wanted |= dict.fromkeys([*selection.by, *([selection.weight] if selection.weight else [])])
     partitions = frame[list(wanted)].to_delayed()
     slices = [Slice(0, 0, len(selection.features), True, part=f"partition {i}") for i in range(len(partitions))]
     return Plan(selection, budget, (tuple((each,) for each in slices),)), list(partitions)

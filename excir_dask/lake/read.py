@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.arrays import CategoryCodes
+from excir_dask.lake.arrays import CategoryCodes, concat_codes
 from excir_dask.lake.blocks import Block, Floats, Layout, ModelOutputs, RowRange, make_block, sample_mask
 from excir_dask.lake.cache import CachedRows
 from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Slice
+from excir_dask.lake.segments import segment_codes
 
 _MIN_READ_BYTES = 2**20
 """decoded bytes per read of a local file"""
@@ -183,9 +184,10 @@ def _file_block(
     readers = [stack.enter_context(layout.open_files.borrow(each, layout.file_store)) for each in slice_.fragments]
     batches = column_batches(features, layout, columns_per_read(layout, [reader.rows for reader in readers]))
     columns = _columns(batches, partial(read_columns, readers), stack)
-    categories = (_concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
+    categories = (concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
     ranges = row_ranges(slice_, slice_.rows)
-    return _block(layout, ranges, read_columns(readers, layout.fixed), columns, categories, scored)
+    segments = _segments(layout, lambda name: concat_codes([reader.codes(name) for reader in readers]))
+    return _block(layout, ranges, read_columns(readers, layout.fixed), columns, categories, scored, segments=segments)
 
 
 def _head_block(
@@ -199,7 +201,8 @@ def _head_block(
     batches = column_batches(features, layout, columns_per_read(layout, [rows]))
     columns = _columns(batches, partial(reader.head, rows=rows), stack)
     ranges = [RowRange(fragment.relative, group, 0, rows, fragment.deleted[0] if fragment.deleted else None)]
-    return _block(layout, ranges, reader.head(layout.fixed, rows=rows), columns, iter(()), scored)
+    segments = _segments(layout, partial(reader.head_codes, rows=rows))
+    return _block(layout, ranges, reader.head(layout.fixed, rows=rows), columns, iter(()), scored, segments=segments)
 
 
 def _columns(
@@ -227,10 +230,12 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
     names = list(dict.fromkeys([*layout.fixed, *features]))
     with ExitStack() as stack:
         reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
-        codes = []
-        if slice_.lead and layout.categoricals:
+        codes, by = [], {}
+        if layout.by or (slice_.lead and layout.categoricals):
             code_reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
-            codes = [code_reader.code_batches(name, batch_rows) for name in layout.categoricals]
+            names_of_codes = layout.categoricals if slice_.lead else ()
+            codes = [code_reader.code_batches(name, batch_rows) for name in names_of_codes]
+            by = {name: code_reader.code_batches(name, batch_rows) for name in layout.by}
         start = sampled = 0
         for rows, batch in reader.batches(names, batch_rows):
             arrays = dict(zip(names, batch, strict=True))
@@ -239,7 +244,9 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
             ]
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
-            block = _block(layout, ranges, fixed, columns, (next(each) for each in codes), scored, sampled)
+            segments = _segments(layout, lambda name: next(by[name]))
+            categories = (next(each) for each in codes)
+            block = _block(layout, ranges, fixed, columns, categories, scored, sampled, segments)
             yield block
             start += rows
             sampled += block.counts.sampled
@@ -251,7 +258,12 @@ def _frame_block(
     columns = (series_to_float64(frame[name], name, slice_.part) for name in features)
     fixed = [series_to_float64(frame[name], name, slice_.part) for name in layout.fixed]
     categories = (_series_to_codes(frame[name]) for name in layout.categoricals)
-    return _block(layout, row_ranges(slice_, len(frame)), fixed, columns, categories, scored)
+    segments = _segments(layout, lambda name: _series_to_codes(frame[name]))
+    return _block(layout, row_ranges(slice_, len(frame)), fixed, columns, categories, scored, segments=segments)
+
+
+def _segments(layout: Layout, codes_of: Callable[[str], CategoryCodes]) -> CategoryCodes | None:
+    return segment_codes(layout.by, [codes_of(name) for name in layout.by]) if layout.by else None
 
 
 def _block(
@@ -262,6 +274,7 @@ def _block(
     categories: Iterator[CategoryCodes],
     scored: ModelOutputs | None,
     sampled_before: int = 0,
+    segments: CategoryCodes | None = None,
 ) -> Block:
     mask = sample_mask(layout, ranges)
     rows = sum(each.rows for each in ranges)
@@ -273,16 +286,8 @@ def _block(
         weights=fixed[-1] if layout.weight else None,
         columns=columns,
         categories=categories,
+        segments=segments,
     )
-
-
-def _concat_codes(parts: Sequence[CategoryCodes]) -> CategoryCodes:
-    """The categories of several files, concatenated."""
-    if len(parts) == 1:
-        return parts[0]
-    values = {value: i for i, value in enumerate(dict.fromkeys(v for part in parts for v in part.values))}
-    codes = [np.array([*(values[v] for v in part.values), -1], dtype=np.int32)[part.codes] for part in parts]
-    return CategoryCodes(np.concatenate(codes), tuple(values))
 
 
 def _series_to_codes(series: Any) -> CategoryCodes:

@@ -120,6 +120,10 @@ class ExplainOptions:
     )
     group_rows: int = _option(5000, Integer(2), "Rows to find groups in.")
     weights: str | None = _option(None, Text(), "Column of row weights.", Counts.RESOLVED, metavar="COLUMN")
+    by: str | Sequence[str] | None = _option(
+        None, Names(), "Column whose values are segments, each with its own scores; repeat for two columns.",
+        Counts.RESOLVED, metavar="COLUMN",
+    )  # fmt: skip
     fraction: float | str = _option(
         1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
     )
