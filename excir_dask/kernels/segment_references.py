@@ -1,15 +1,14 @@
 """References of segments: each segment has quantiles of its own, so each column has a frame per segment.
 
-There are many of them, so they are made from the pilot's rows as they are, without digests (0.2 ms in place of 3), and
+There are many of them, so they are made from the pilot's rows as they are, without digests, and
 have fewer cells. Buckets and coarse cells are those of all rows: joint counts of segments can be compared.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,11 @@ from numpy.typing import NDArray
 from excir_dask.kernels.array_records import arrays_of
 from excir_dask.kernels.brackets import CERTAINTY, KNOWN_REACH, MOST_REACH, REACH
 from excir_dask.kernels.centers import CENTERINGS
-from excir_dask.kernels.reference import SPARE, ColumnFrame, Reference, identified, slots_of, stacked
-from excir_dask.kernels.summaries import ColumnSummary, quantiles, rank_scale
+from excir_dask.kernels.reference import BUCKETS, FLIP_EDGES, PARTS, REGIONS, SPARE, Reference, identified
+from excir_dask.kernels.summaries import ColumnSummary, rank_scale, window_mean
+
+if TYPE_CHECKING:
+    from excir_dask.kernels.segment_frames import Rule, Sorted
 
 Floats = NDArray[np.float64]
 
@@ -28,11 +30,10 @@ PICKS = 64
 OUTPUT_PICKS = 256
 """the same of an output: there are few outputs, and all scores rest on their centres"""
 
-_FLIP_PICKS = 11
-"""the same around a centre"""
-
 LEAST_ROWS = 8
 """rows of a pilot that say something about a segment"""
+
+_QUARTILES = (0.25, 0.5, 0.75)
 
 _SUPPORT = 64
 """rows that a segment counts as which the pilot has not seen: the rows of all segments say roughly what it is like"""
@@ -65,22 +66,75 @@ def segment_references(
     picks : int
         Values of a bracket that get a cell of their own.
     """
-    by_column = []
+    from excir_dask.kernels.segment_frames import THIN, Frames, make_frames, sort_segments
+
+    segments, width = starts.size - 1, len(columns)
+    rule = _rule(centering, complete, picks, THIN if picks == PICKS else 1)
+    most = SPARE + 2 * rule.levels.size * (picks + (picks // 2 if complete else 0) + 2)
+    found = Frames(
+        np.zeros((segments * width, BUCKETS), np.uint8),
+        np.full((segments * width, most), np.inf),
+        np.zeros((segments * width, REGIONS, 2)),
+        np.zeros((segments * width, REGIONS, PARTS + 1), np.uint16),
+        np.full((segments * width, FLIP_EDGES), np.inf),
+    )
+    center, given = np.empty((segments, width)), np.empty(0) if weights is None else weights
     for j, x in enumerate(columns):
-        rule = _Rule(centering, complete, picks, base, j)
-        every = None
-        frames = []
-        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            rows = slice(start, stop)
-            found = _sorted(x[rows], None if weights is None else weights[rows])
-            if found.n >= LEAST_ROWS or (complete and found.n):
-                frames.append(rule.frame(found, found.n))
-                continue
-            if every is None:
-                every = rule.guess(_sorted(x, weights))
-            frames.append(every)
-        by_column.append(frames)
-    return stacked([frames[s] for s in range(starts.size - 1) for frames in by_column])
+        place = float(base.origin[j]), float(base.scale[j])
+        column = sort_segments(x, given, starts)
+        known = (column.counts >= LEAST_ROWS) | (complete & (column.counts > 0))
+        where = np.arange(segments) * width + j
+        center[:, j], scaled = _centers(column, known, centering)
+        support = np.where(known, column.counts, 0.0)
+        make_frames(column, scaled, support, np.ascontiguousarray(center[:, j]), place, rule, found, where)
+        if known.all():
+            continue
+        every = sort_segments(x, given, np.array([0, x.size]))
+        if not every.counts[0]:
+            every = sort_segments(base.center[j : j + 1], np.empty(0), np.array([0, 1]))
+        guessed, scaled = _centers(every, np.ones(1, dtype=bool), centering)
+        one = where[np.flatnonzero(~known)]
+        support = np.minimum(every.counts, _SUPPORT).astype(np.float64)
+        make_frames(every, scaled, support, guessed, place, rule, found, one[:1])
+        center[~known, j] = guessed[0]
+        for array in found:
+            array[one[1:]] = array[one[0]]
+    rows = np.tile(np.arange(width), segments)
+    coarse = np.repeat(base.coarse[:, :: rule.thin], rule.thin, axis=1)
+    reference = Reference(
+        "", center.ravel(), base.origin[rows], base.scale[rows], found.slots, coarse[rows], found.edges, found.steps,
+        found.first_edge, found.flip_edges,
+    )  # fmt: skip
+    return identified(reference)
+
+
+def _rule(centering: str, complete: bool, picks: int, thin: int) -> Rule:
+    from excir_dask.kernels.segment_frames import Rule
+
+    rests_on = CENTERINGS[centering].levels
+    levels = sorted({0.25, 0.75, *rests_on})
+    by_levels = not CENTERINGS[centering].needs_totals
+    central = np.array([by_levels and level in rests_on for level in levels])
+    return Rule(np.array(levels), central, complete, picks, thin, (REACH, KNOWN_REACH, CERTAINTY, MOST_REACH))
+
+
+def _centers(column: Sorted, known: NDArray[np.bool_], centering: str) -> tuple[Floats, Floats]:
+    """Provisional centres of the segments, and what turns their weights into ranks."""
+    centers, scaled = np.zeros(known.size), np.ones(known.size)
+    for s in map(int, np.flatnonzero(known)):
+        n, rows = int(column.counts[s]), slice(column.starts[s], column.starts[s] + column.counts[s])
+        v, ends = column.values[rows], column.ends[rows]
+        weight, whole = float(ends[-1]), bool(column.whole[s])
+        scaled[s] = rank_scale(n, weight, whole)
+        if v[0] == v[-1]:
+            centers[s] = v[0]
+            continue
+        summary = ColumnSummary(
+            n, 0, weight, whole, float(v[0]), float(v[-1]), float(column.totals[s]), True, v, np.diff(ends, prepend=0.0)
+        )
+        quartiles = (window_mean(v, ends * scaled[s], 0.0, q * max(weight * scaled[s] - 1.0, 0.0)) for q in _QUARTILES)
+        centers[s] = CENTERINGS[centering].provisional(summary, *quartiles)
+    return centers, scaled
 
 
 def concatenate_segment_references(parts: Sequence[Reference], segments: int) -> Reference:
@@ -104,103 +158,3 @@ def segment_reference(references: Reference, segment: int, segments: int) -> Ref
     found = references.subset(slice(segment * width, (segment + 1) * width))
     edges = int(np.isfinite(found.edges).sum(axis=1).max(initial=0)) + SPARE  # as many as it needs: its id tells
     return identified(replace(found, edges=np.ascontiguousarray(found.edges[:, :edges])))
-
-
-def _sorted(x: Floats, w: Floats | None) -> ColumnSummary:
-    """The finite values in order, each a point: what an exact summary is, up to equal points."""
-    if w is None:
-        values = np.sort(x)
-        if values.size and not (np.isfinite(values[0]) and np.isfinite(values[-1])):
-            values = values[np.isfinite(values)]
-        masses = np.ones(values.size)
-    else:
-        order = np.argsort(x, kind="stable")
-        order = order[np.isfinite(x[order])]
-        values, masses = x[order], w[order]
-    n = values.size
-    low, high = (float(values[0]), float(values[-1])) if n else (np.inf, -np.inf)
-    whole = w is None or bool(np.all(masses == np.rint(masses)))
-    total = float((masses * values).sum())
-    return ColumnSummary(n, x.size - n, float(masses.sum()), whole, low, high, total, True, values, masses)
-
-
-class _Rule:
-    """How the frames of a column are made."""
-
-    def __init__(self, centering: str, complete: bool, picks: int, base: Reference, j: int):
-        self.centering = CENTERINGS[centering]
-        self.complete = complete
-        self.levels = np.array(sorted({0.25, 0.75, *self.centering.levels}))
-        self.places = {level: i for i, level in enumerate(self.levels.tolist())}
-        self.grid = np.linspace(0.0, 1.0, picks)
-        self.base = float(base.center[j]), float(base.origin[j]), float(base.scale[j]), base.coarse[j]
-
-    def guess(self, found: ColumnSummary) -> ColumnFrame:
-        """For a segment of which the pilot has no rows."""
-        if found.n:
-            return self.frame(found, min(found.n, _SUPPORT))
-        center, origin, scale, coarse = self.base
-        edges = np.array([center, np.nextafter(center, np.inf)])
-        return ColumnFrame(center, origin, scale, slots_of([(center, center)], origin, scale), coarse, edges, edges)
-
-    def frame(self, found: ColumnSummary, support: int) -> ColumnFrame:
-        """From sorted values that say as much as ``support`` rows."""
-        v, last = found.points, found.n - 1
-        ends = np.cumsum(found.weights)
-        effect = float((found.weights * found.weights).sum()) * found.n / found.weight**2
-        error = np.sqrt(effect * self.levels * (1.0 - self.levels) / support)
-        inner = np.maximum(KNOWN_REACH, np.maximum(2.2 * error, 2.0 / found.n)) if self.complete else CERTAINTY * error
-        inner = inner if self.complete else np.maximum(REACH, inner)
-        reach = (
-            np.maximum(inner, np.minimum(CERTAINTY * math.sqrt(2.0) * error, MOST_REACH)) if self.complete else inner
-        )
-        fine, wide = (self._rows(ends, each, last) for each in (inner, reach))
-        rows = [fine[0][:, None] + (fine[1] - fine[0])[:, None] * self.grid]
-        if self.complete:
-            rows.append(wide[0][:, None] + (wide[1] - wide[0])[:, None] * self.grid[::2])
-        edges = v[np.concatenate([*(each.ravel().astype(np.int64) for each in rows), self._exact(found, ends)])]
-        brackets = list(zip(v[wide[0]].tolist(), v[wide[1]].tolist(), strict=True))
-        center, limits = self._center(found, ends, brackets, float(reach.max()))
-        first, stop = np.searchsorted(v, limits[0]), max(int(np.searchsorted(v, limits[1], side="right")) - 1, 0)
-        near = v[np.linspace(min(int(first), stop), stop, _FLIP_PICKS).astype(np.int64)]
-        flips = np.concatenate([near, np.nextafter(near, np.inf), [limits[0], center, np.nextafter(limits[1], np.inf)]])
-        _, origin, scale, coarse = self.base
-        return ColumnFrame(
-            center,
-            origin,
-            scale,
-            slots_of([*brackets, limits], origin, scale),
-            coarse,
-            np.unique(np.concatenate([edges, np.nextafter(edges, np.inf)])),
-            np.unique(flips[(flips >= limits[0]) & (flips <= np.nextafter(limits[1], np.inf))]),
-        )
-
-    def _rows(self, ends: Floats, reach: Floats, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last row of each bracket."""
-        low = np.searchsorted(ends, (self.levels - reach) * ends[-1]) - 1
-        high = np.searchsorted(ends, (self.levels + reach) * ends[-1]) + 1
-        return np.clip(low, 0, last), np.clip(high, 0, last)
-
-    def _exact(self, found: ColumnSummary, ends: Floats) -> NDArray[np.int64]:
-        """The rows that the quantiles of these values rest on."""
-        ranked = ends * rank_scale(found.n, found.weight, found.whole)
-        ranks = self.levels * max(float(ranked[-1]) - 1.0, 0.0)
-        first = np.searchsorted(ranked, ranks, side="right")
-        last = np.searchsorted(ranked, ranks + 1.0, side="left")
-        return np.asarray(np.clip(np.concatenate([first, last]), 0, found.n - 1), dtype=np.int64)
-
-    def _center(
-        self, found: ColumnSummary, ends: Floats, brackets: Sequence[tuple[float, float]], reach: float
-    ) -> tuple[float, tuple[float, float]]:
-        """The provisional centre, and between what the final one will lie, all but surely."""
-        if found.low == found.high:
-            return found.low, (found.low, found.low)
-        center = self.centering.provisional(found, *map(float, quantiles(found, [0.25, 0.5, 0.75])))
-        if self.centering.levels and not self.centering.needs_totals:
-            mine = [brackets[self.places[level]] for level in self.centering.levels]
-            low, high = (float(np.mean([each[side] for each in mine])) for side in (0, 1))
-        else:
-            share = float(np.interp(center, found.points, ends / ends[-1]))
-            ranks = np.array([share - reach, share + reach]) * ends[-1]
-            low, high = found.points[np.clip(np.searchsorted(ends, ranks), 0, found.n - 1)].tolist()
-        return center, (min(low, center), max(high, center))

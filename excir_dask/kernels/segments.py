@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from excir_dask.kernels.array_records import arrays_of, subset
 from excir_dask.kernels.observe import OutputSide, Tallies
-from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.reference import COARSE, Reference
 from excir_dask.kernels.state import ColumnState, State
+from excir_dask.kernels.tally import scratch
 
 if TYPE_CHECKING:
     from excir_dask.kernels.segment_loops import Sides
@@ -129,9 +130,11 @@ class SegmentTallies:
         self.stride = 0 if shared else reference.columns // side.segments
         self.outputs = len(side.outputs) if paired else 0
         self.found = Tallies(reference, side.side, self.outputs, side.present.size * width)
-        arrays = arrays_of(reference)
+        arrays = _thinned(arrays_of(reference))
         arrays["center"] = np.where(reference.center == 0.0, -0.0, reference.center)
         self.grids = Grids(**arrays)
+        joint = COARSE if self.found.joint.size else 0
+        self.memory = scratch(side.side.rows, self.outputs, arrays["slots"].shape[1], joint)
         self.passed = 0
 
     def watch(self, columns: Iterable[Floats]) -> Iterator[Floats]:
@@ -155,7 +158,7 @@ class SegmentTallies:
                 sides,
                 self.outputs,
                 self.found.arrays(),
-                self.found.memory,
+                self.memory,
             )
 
     def states(self) -> tuple[State | None, ...]:
@@ -168,6 +171,19 @@ class SegmentTallies:
             mine = slice(i * self.width, (i + 1) * self.width)
             found[segment] = State(subset(state.columns, mine), subset(state.pairs, mine, axis=1))
         return tuple(found)
+
+
+def _thinned(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The same grids with an eighth of the buckets, where neighbours share slots and coarse cells.
+
+    The loops go through all buckets of every segment, which takes as long as 2,000 rows do.
+    """
+    from excir_dask.kernels.segment_frames import THIN
+
+    few = {name: arrays[name][:, ::THIN] for name in ("slots", "coarse")}
+    if not all(np.array_equal(np.repeat(array, THIN, axis=1), arrays[name]) for name, array in few.items()):
+        return arrays
+    return {**arrays, **{k: np.ascontiguousarray(v) for k, v in few.items()}, "scale": arrays["scale"] / THIN}
 
 
 def segment_outputs(side: SegmentSide) -> tuple[ColumnState | None, ...]:
