@@ -50,6 +50,7 @@ def explain(
     group_rows: int = 5000,
     weights: str | None = None,
     where: str | None = None,
+    by: str | Sequence[str] | None = None,
     fraction: float | str = 1.0,
     sampling: str | None = None,
     seed: int = 0,
@@ -115,6 +116,10 @@ def explain(
         that are no plain words go in backticks. Columns may be text, dates, truth values or partition keys, and need
         not be features. Rows for which the condition is false, or unknown because a value is missing, do not count.
         Files and row groups whose statistics rule out a match are not read.
+    by : str or list of two, optional
+        Columns of text, whole numbers or true and false, or Hive keys, whose values are segments: each has scores,
+        groups and errors of its own, from the same pass (``Explanation.segments``). At most 1,000 are told apart, those
+        with most rows.
     fraction : float or "auto"
         Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
         until the top features are those of all rows with the given confidence.

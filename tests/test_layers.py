@@ -30,7 +30,7 @@ FACADE = "results.views"
 
 GRAPH_OUTWARDS = {
     "graph.measure", "graph.lake_state", "graph.state_files", "graph.run", "graph.checkpoint", "graph.progress",
-    "graph.interrupts",
+    "graph.interrupts", "graph.segment_states",
 }  # fmt: skip
 """modules of graph that others may import: what is measured and kept, how work runs; never how often rows are read"""
 

@@ -13,24 +13,27 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import DataError
 from excir_dask.graph.category_scan import same_names
+from excir_dask.graph.segment_scan import SegmentReferences, merge_present
 from excir_dask.graph.states import Reduction, SliceState, check_count, check_names, check_parts, merge_states
 from excir_dask.kernels.categories import Categories, indicators
-from excir_dask.kernels.observe import observe, observe_outputs, output_side
+from excir_dask.kernels.observe import OutputSide, observe, observe_outputs, output_side
 from excir_dask.kernels.reference import Reference
 from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, merge_samples
+from excir_dask.kernels.segments import SegmentSide, SegmentTallies, segment_outputs
 from excir_dask.kernels.state import ColumnState, State, concatenate_state, merge_columns, merge_state, one_unit
 from excir_dask.lake.blocks import Block, Layout, ModelOutputs, RowCounts
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import read_slice
 
 Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PassRequest:
     """What a pass keeps beside the sums."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     totals: bool
     """sums of values per slot and cell, for trimmed means"""
@@ -40,24 +43,32 @@ class PassRequest:
     """rows to return to the client; 0 for none"""
     threshold: int
     """draws below which rows may be among them"""
+    segments: SegmentReferences | None = None
+    """what segments are seen from; None where nobody asked for any"""
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.segments is None else self.segments.nbytes
 
 
 @dataclass(frozen=True)
 class PassColumns:
     """State of the columns of a slice."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     state: State
     sample: RowSample | None
     """of these columns; None where no rows were requested"""
+    segments: tuple[State | None, ...] = ()
+    """of each segment; None where it has no rows"""
 
 
 @dataclass(frozen=True)
 class PassSpan:
     """State of the rows of a span."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     counts: RowCounts
     output_names: tuple[str, ...]
@@ -67,6 +78,8 @@ class PassSpan:
     """row groups with rows that count"""
     indicators: State
     """of the 0/1 features of categories"""
+    segments: tuple[PassSpan | None, ...] = ()
+    """of each segment; None where it has no rows"""
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,8 @@ def pass_slice(
     mine = references.features.subset(_mine(piece, wanted))
     lead = piece.lead and wanted is None
     if not mine.columns and not lead:
-        return SliceState(PassColumns(_empty(mine, references.outputs, request), None), None)
+        nothing = () if request.segments is None else (None,) * request.segments.names.count
+        return SliceState(PassColumns(_empty(mine, references.outputs, request), None, nothing), None)
     names = layout.outputs if scored is None else scored.names
     states: list[SliceState[PassColumns, PassSpan]] = []
     for block in _blocks(piece, layout, rows, scored, references.outputs.columns, wanted):
@@ -112,19 +126,65 @@ def pass_slice(
         if request.sample_rows:
             picker = RowPicker(block.draws(), request.sample_rows, request.threshold)
             columns = picker.watch(columns)
-        found = PassColumns(observe(columns, side, mine), None if picker is None else picker.result())
+        by = None if request.segments is None else SegmentBlock(block, side, request.segments)
+        if by is not None:
+            columns = by.watch(columns, _mine(piece, wanted))
+        state = observe(columns, side, mine)
+        sample = None if picker is None else picker.result()
+        found = PassColumns(state, sample, () if by is None else by.columns())
         span = None
         if lead:
-            expanded = (
+            expanded: Iterator[Floats] = chain.from_iterable(
                 indicators(coded.codes, coded.values, chosen)
                 for coded, chosen in zip(block.categories, categories, strict=True)
             )
-            others = observe(chain.from_iterable(expanded), side, references.indicators)
+            if by is not None:
+                expanded = by.watch_indicators(expanded)
+            others = observe(expanded, side, references.indicators)
             units = int(np.count_nonzero(np.diff(block.edges)))
             span = PassSpan(block.counts, names, observe_outputs(side), units, others)
+            span = span if by is None else replace(span, segments=by.spans(names))
         states.append(SliceState(found, span))
     merged = merge_states(states, partial(_merge_columns, limit=request.sample_rows), merge_spans)
     return _with_units(merged, piece)
+
+
+class SegmentBlock:
+    """The segments of a block of rows, while its columns pass."""
+
+    def __init__(self, block: Block, side: OutputSide, references: SegmentReferences):
+        self.block, self.references = block, references
+        names = references.names
+        self.side = SegmentSide(side, names.codes(block), references.outputs, names.count)
+        self.tallies: SegmentTallies | None = None
+        self.others: SegmentTallies | None = None
+
+    def watch(self, columns: Iterator[Floats], mine: slice) -> Iterator[Floats]:
+        """The same columns, which stand at ``mine`` in the references."""
+        self.tallies = SegmentTallies(self.side, self.references.features, mine.start, mine.stop - mine.start)
+        return self.tallies.watch(columns)
+
+    def watch_indicators(self, columns: Iterator[Floats]) -> Iterator[Floats]:
+        mine = self.references.indicators
+        self.others = SegmentTallies(self.side, mine, 0, mine.columns, shared=True)
+        return self.others.watch(columns)
+
+    def columns(self) -> tuple[State | None, ...]:
+        assert self.tallies is not None, "no columns have passed"
+        return self.tallies.states()
+
+    def spans(self, names: tuple[str, ...]) -> tuple[PassSpan | None, ...]:
+        """Facts of each segment's rows."""
+        assert self.block.segments is not None, "the layout has no segments"
+        assert self.others is not None, "no indicators have passed"
+        rows, places = self.block.segments.rows(), self.references.names.places(self.block)
+        units = np.zeros(self.references.names.count, dtype=np.int64)
+        units[self.side.present] = np.count_nonzero(np.diff(self.side.sides.units, axis=1), axis=1)
+        return tuple(
+            None if outputs is None or others is None
+            else PassSpan(rows.of(places == s), names, outputs, int(units[s]), others)
+            for s, (outputs, others) in enumerate(zip(segment_outputs(self.side), self.others.states(), strict=True))
+        )  # fmt: skip
 
 
 def _mine(piece: Slice, wanted: Mask | None) -> slice:
@@ -144,20 +204,37 @@ def _with_units(state: SliceState[PassColumns, PassSpan], piece: Slice) -> Slice
     """Batches of one row group are one unit; how a frame is cut says nothing about its rows."""
     batches, span, columns = piece.batch_rows is not None, state.span, state.columns
     if span is not None:
-        units = min(span.units, 1) if batches else span.units
-        others = one_unit(span.indicators) if batches else span.indicators
-        span = replace(span, units=units if piece.fragments else 0, indicators=others)
-    return SliceState(replace(columns, state=one_unit(columns.state)) if batches else columns, span)
+        of_segments = (None if each is None else _span_units(each, piece) for each in span.segments)
+        span = replace(_span_units(span, piece), segments=tuple(of_segments))
+    if batches:
+        by = tuple(None if each is None else one_unit(each) for each in columns.segments)
+        columns = replace(columns, state=one_unit(columns.state), segments=by)
+    return SliceState(columns, span)
+
+
+def _span_units(span: PassSpan, piece: Slice) -> PassSpan:
+    batches = piece.batch_rows is not None
+    units = min(span.units, 1) if batches else span.units
+    others = one_unit(span.indicators) if batches else span.indicators
+    return replace(span, units=units if piece.fragments else 0, indicators=others)
 
 
 def _merge_columns(parts: Sequence[PassColumns], limit: int) -> PassColumns:
     found = [part.sample for part in parts if part.sample is not None]
-    return PassColumns(merge_state([part.state for part in parts]), merge_samples(found, limit) if found else None)
+    return PassColumns(
+        merge_state([part.state for part in parts]),
+        merge_samples(found, limit) if found else None,
+        merge_present(merge_state, [part.segments for part in parts]),
+    )
 
 
 def _concatenate_columns(parts: Sequence[PassColumns]) -> PassColumns:
     found = [part.sample for part in parts if part.sample is not None]
-    return PassColumns(concatenate_state([part.state for part in parts]), concatenate_samples(found) if found else None)
+    return PassColumns(
+        concatenate_state([part.state for part in parts]),
+        concatenate_samples(found) if found else None,
+        merge_present(concatenate_state, [part.segments for part in parts]),
+    )
 
 
 def merge_spans(parts: Sequence[PassSpan]) -> PassSpan:
@@ -171,6 +248,7 @@ def merge_spans(parts: Sequence[PassSpan]) -> PassSpan:
         merge_columns([part.outputs for part in parts]),
         sum(part.units for part in parts),
         merge_state([part.indicators for part in parts]),
+        merge_present(merge_spans, [part.segments for part in parts]),
     )
 
 
@@ -188,6 +266,9 @@ def _check(
     check_parts(state, PassColumns, PassSpan, piece if lead else replace(piece, lead=False))
     mine = references.features.subset(_mine(piece, wanted))
     _check_state(state.columns.state, mine, references.outputs)
+    by = [state.columns.segments, *([] if state.span is None else [state.span.segments])]
+    for each in by:
+        check_count(len(each), 0 if request.segments is None else request.segments.names.count, "segments")
     sample = state.columns.sample
     if (sample is not None) != bool(request.sample_rows and (mine.columns or lead)):
         raise DataError("it has sampled rows that nobody requested, or lacks those that somebody did")

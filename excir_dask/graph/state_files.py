@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
 from excir_dask.errors import DataError, LakeError
 from excir_dask.graph.lake_state import LakeState
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.graph.state_format import freeze, thaw
 
 _CODEC = "zstd"
 
+Kind = TypeVar("Kind", LakeState, SegmentStates)
 
-def write_state(state: LakeState, path: Path) -> None:
+
+def write_state(state: LakeState | SegmentStates, path: Path) -> None:
     """Equal states give equal files."""
     with pa.output_stream(path, compression=_CODEC) as stream:
         stream.write(freeze(state))
@@ -22,6 +26,15 @@ def write_state(state: LakeState, path: Path) -> None:
 
 def read_state(path: Path) -> LakeState:
     """A state that :func:`write_state` wrote; anything else is an error that names the file."""
+    return _read(path, LakeState, "the state of a lake")
+
+
+def read_segments(path: Path) -> SegmentStates:
+    """The same for the states of segments."""
+    return _read(path, SegmentStates, "the states of segments")
+
+
+def _read(path: Path, kind: type[Kind], what: str) -> Kind:
     try:
         with pa.input_stream(path, compression=_CODEC) as stream:
             found = thaw(stream.read())
@@ -29,8 +42,8 @@ def read_state(path: Path) -> LakeState:
         raise LakeError(f"{path} is not there: the result was saved without its state; compute it again") from None
     except (OSError, DataError) as error:
         raise LakeError(f"{path} is damaged or of another version ({error}); compute the result again") from None
-    if not isinstance(found, LakeState):
-        raise LakeError(f"{path} holds {type(found).__name__}, not the state of a lake; compute the result again")
+    if not isinstance(found, kind):
+        raise LakeError(f"{path} holds {type(found).__name__}, not {what}; compute the result again")
     return found
 
 

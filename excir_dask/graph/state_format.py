@@ -21,6 +21,8 @@ from excir_dask.graph.category_scan import SpanCategories
 from excir_dask.graph.lake_state import LakeState
 from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, References
 from excir_dask.graph.pilot_scan import PilotColumns, PilotSpan
+from excir_dask.graph.segment_scan import PilotRows, SegmentNames, SegmentReferences
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.graph.states import SliceState
 from excir_dask.kernels.atoms import Atoms
 from excir_dask.kernels.categories import Categories, CategoryCounts
@@ -37,7 +39,7 @@ KINDS: dict[str, Any] = {
     for kind in (
         SliceState, PilotColumns, PilotSpan, Atoms, ColumnSummary, SpanCategories, CategoryCounts, Categories,
         References, Reference, PassRequest, PassColumns, PassSpan, State, ColumnState, PairState, RowSample, RowCounts,
-        ModelOutputs, LakeState,
+        ModelOutputs, LakeState, PilotRows, SegmentNames, SegmentReferences, SegmentStates,
     )
 }  # fmt: skip
 """name -> type; each has a VERSION, to be raised whenever its fields or their meaning change"""

@@ -39,7 +39,7 @@ CERTAINTY = 4.5
 CELLS = 512
 """cells of a bracket, about equally full"""
 
-_MOST_REACH = 0.1
+MOST_REACH = 0.1
 """rank that brackets of a small table reach at most"""
 
 _ATOMS = 4
@@ -147,7 +147,7 @@ def _reach(summary: ColumnSummary, level: float, complete: bool, effect: float) 
 
 def _reach_of_others(summary: ColumnSummary, level: float, effect: float) -> float:
     """The same for as many rows of another day, which may be seen from this reference."""
-    return min(CERTAINTY * math.sqrt(2.0) * _rank_error(summary, level, effect), _MOST_REACH)
+    return min(CERTAINTY * math.sqrt(2.0) * _rank_error(summary, level, effect), MOST_REACH)
 
 
 def _rank_error(summary: ColumnSummary, level: float, effect: float) -> float:

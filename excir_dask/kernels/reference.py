@@ -84,13 +84,13 @@ class Reference:
 def concatenate_references(parts: Sequence[Reference]) -> Reference:
     """References of neighbouring column blocks as one."""
     width = max(part.edges.shape[1] for part in parts)
-    return _identified(concatenated([_with_edges(part, width) for part in parts]))
+    return identified(concatenated([_with_edges(part, width) for part in parts]))
 
 
 def replaced_references(reference: Reference, where: Where, others: Reference) -> Reference:
     """A reference with some of its columns taken from another one, in order."""
     width = max(reference.edges.shape[1], others.edges.shape[1])
-    return _identified(replaced(_with_edges(reference, width), where, _with_edges(others, width)))
+    return identified(replaced(_with_edges(reference, width), where, _with_edges(others, width)))
 
 
 def _with_edges(reference: Reference, width: int) -> Reference:
@@ -98,7 +98,7 @@ def _with_edges(reference: Reference, width: int) -> Reference:
     return replace(reference, edges=np.pad(reference.edges, more, constant_values=np.inf))
 
 
-def _identified(reference: Reference) -> Reference:
+def identified(reference: Reference) -> Reference:
     """The same with the id that its arrays give it."""
     found = hashlib.sha256()
     for array in arrays_of(reference).values():
@@ -108,7 +108,7 @@ def _identified(reference: Reference) -> Reference:
 
 def stacked(columns: Sequence[ColumnFrame]) -> Reference:
     count, width = len(columns), SPARE + max((column.edges.size for column in columns), default=0)
-    return _identified(
+    return identified(
         Reference(
             "",
             center=np.array([column.center for column in columns], dtype=np.float64),
@@ -151,12 +151,17 @@ class ColumnFrame:
     @property
     def first_edge(self) -> NDArray[np.int64]:
         slots = self.slots[places(self.edges, self.origin, self.scale, BUCKETS)].astype(np.int64)
+        odd = slots % 2 == 1
+        regions = slots[odd] // 2
+        origin, scale = self.steps[regions].T
+        parts = np.clip((self.edges[odd] - origin) * scale, 0.0, PARTS - 1.0).astype(np.int64)
         found = np.zeros((REGIONS, PARTS + 1), dtype=np.int64)
-        for region, (origin, scale) in enumerate(self.steps):
-            first, last = np.searchsorted(slots, [2 * region + 1, 2 * region + 2])
-            parts = places(self.edges[first:last], origin, scale, PARTS)
-            found[region] = first + np.searchsorted(parts, np.arange(PARTS + 1))
-        return found
+        np.cumsum(
+            np.bincount(regions * PARTS + parts, minlength=REGIONS * PARTS).reshape(REGIONS, PARTS),
+            axis=1,
+            out=found[:, 1:],
+        )
+        return found + np.searchsorted(slots, 2 * np.arange(REGIONS) + 1)[:, None]
 
 
 def places(values: Floats, origin: float, scale: float, count: int) -> NDArray[np.int64]:

@@ -14,15 +14,14 @@ from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
 from excir_dask.graph.lake_state import LakeState, Settled, check_same_view, merge_lakes, settle_state
 from excir_dask.graph.state_files import state_digest
-from excir_dask.kernels.dependence import depend
-from excir_dask.kernels.scores import score
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.pipeline.metadata import output_figures
 from excir_dask.pipeline.run_id import make_id
+from excir_dask.pipeline.scoring import score_table
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
 from excir_dask.results.storage import check_target
-from excir_dask.results.tables import feature_table, group_table
+from excir_dask.results.tables import group_table
 
 log = logging.getLogger(__name__)
 
@@ -127,11 +126,7 @@ def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState
     settled, settings, names = settle_state(lake), first.facts.settings, list(first.outputs["output"])
     _warn(settled, lake)
     whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
-    scores = score(settled.sums, settled.features, settled.outputs, lake.span.units, whole_groups)
-    dependence = depend(lake.joint, scores.rows)
-    table = feature_table(
-        lake.names, names, settled.features, settled.outputs, settled.sums, scores, dependence, settings.rank_by
-    )
+    table = score_table(lake, settled, names, whole_groups, settings.rank_by)
     groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
     return Explanation(
         features=table,

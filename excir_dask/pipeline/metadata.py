@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.measure import Measurement
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.snapshot import Snapshot
@@ -25,6 +26,7 @@ from excir_dask.results.metadata import (
     Provenance,
     RowCounts,
     RunSettings,
+    SegmentFacts,
 )
 from excir_dask.version import __version__
 
@@ -90,7 +92,33 @@ def facts(
         out_of_range=tuple(out_of_range),
         left_out={**selection.left_out, **dict.fromkeys(measured.too_many, reason)},
         converted=selection.converted,
+        segments=()
+        if measured.segments is None
+        else _segment_facts(
+            measured.segments,
+            measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
+            measured.rows.read,
+        ),
     )
+
+
+def _segment_facts(states: SegmentStates, lake: int, read: int) -> tuple[SegmentFacts, ...]:
+    """Rows of every segment; ``read`` of the ``lake`` rows were read, and rows that were not are taken to be alike."""
+    found = []
+    for name, state in zip(states.names, states.lakes, strict=True):
+        counts = state.span.counts
+        found.append(
+            SegmentFacts(
+                name=name,
+                lake=round(counts.read * lake / read) if read else counts.read,
+                sampled=counts.sampled,
+                without_output=counts.without_output,
+                without_weight=counts.without_weight,
+                used=counts.used,
+                row_groups=state.span.units,
+            )
+        )
+    return tuple(found)
 
 
 def provenance(inputs: Inputs, measured: Measurement, began: float) -> Provenance:

@@ -27,7 +27,7 @@ DIGITS = 12
 RESOLVED = {
     "output": "outputs", "model": "model", "predict_type": "model", "model_columns": "selection",
     "features": "selection", "groups": "groups", "group_prefix": "groups", "group_correlated": "groups",
-    "weights": "selection", "fraction": "fraction", "sampling": "sampling", "reference": "reference",
+    "weights": "selection", "by": "selection", "fraction": "fraction", "sampling": "sampling", "reference": "reference",
     "budget": "budget", "table_version": "lake",
 }  # fmt: skip
 """option that counts by what it stands for -> the part of the id that has this"""
@@ -93,10 +93,11 @@ def identity(inputs: Inputs, options: ExplainOptions) -> dict[str, Any]:
         "model": None if model is None else [model.kind, model.sha256, model.predict_type],
         "selection": [
             selection.features, selection.weight, selection.categoricals, selection.model_columns, selection.vectors,
+            selection.by,
         ],
         "groups": asdict(inputs.groups),
         "budget": inputs.plan.budget,
-        "reference": None if inputs.reference is None else inputs.reference.reference,
+        "reference": None if inputs.reference is None else inputs.reference.state.reference,
         "options": as_counted(options, Counts.AS_GIVEN),
     }  # fmt: skip
 

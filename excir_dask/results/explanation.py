@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.common.atomic import new_folder
+from excir_dask.common.wording import listed
 from excir_dask.errors import LakeError, UsageError, nearest
 from excir_dask.graph.state_files import read_state, write_state
 from excir_dask.kernels.uncertainty import DRAWS
@@ -18,6 +19,7 @@ from excir_dask.results import views
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
 from excir_dask.results.record import required
+from excir_dask.results.segments import Segments, read_tables
 from excir_dask.results.storage import (
     FILES,
     MANIFEST,
@@ -90,6 +92,8 @@ class Explanation(views.Displayed):
     provenance: Provenance
     source: LakeState | Path | None = field(default=None, compare=False)
     """what :attr:`state` comes from: a state, or the file of one"""
+    by: Segments | None = field(default=None, compare=False)
+    """scores of segments; None where nobody asked"""
 
     @property
     def state(self) -> LakeState:
@@ -97,6 +101,35 @@ class Explanation(views.Displayed):
         if self.source is None:
             raise UsageError("this explanation has no state; compute it again with this version")
         return read_state(self.source) if isinstance(self.source, Path) else self.source
+
+    @property
+    def segments(self) -> pd.DataFrame:
+        """A row per segment, output and feature: ``features`` of every segment, with a column ``segment``."""
+        return self._by.features
+
+    def segment(self, name: str) -> Explanation:
+        """The explanation of one segment, as of a run on its rows alone."""
+        by = self._by
+        if name not in by.names:
+            raise UsageError(f"there is no segment '{name}'{nearest(name, by.names)} (segments: {listed(by.names)})")
+        (rows,) = [each for each in self.facts.segments if each.name == name]
+        states = by.states
+        settings = replace(self.facts.settings, by=())
+        tables = by.of(name)
+        return Explanation(
+            features=tables["features"],
+            groups=tables["groups"],
+            outputs=tables["outputs"],
+            facts=replace(self.facts, settings=settings, rows=rows.counts, segments=(), constant=(), auto=None),
+            provenance=replace(self.provenance, run_id=None, merged=None, audit=None),
+            source=None if states is None else states.lakes[states.names.index(name)],
+        )
+
+    @property
+    def _by(self) -> Segments:
+        if self.by is None:
+            raise UsageError("this explanation has no segments; name the columns whose values they are (by, --by)")
+        return self.by
 
     def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
         """The ``k`` best ranked features of an output (the first one by default), with the columns that fit a terminal.
@@ -183,8 +216,9 @@ class Explanation(views.Displayed):
         groups : mapping name -> feature names
             Groups may overlap.
         """
-        table = group_table(self.features, groups, self.facts.settings.rank_by)
-        return replace(self, groups=table)
+        rank_by = self.facts.settings.rank_by
+        table = group_table(self.features, groups, rank_by)
+        return replace(self, groups=table, by=None if self.by is None else self.by.regrouped(groups, rank_by))
 
     def profile(self, name: str, output: str | None = None) -> Profile:
         """The output's quartiles along the cells of a feature, with counts, missing share and scores.
@@ -269,7 +303,8 @@ class Explanation(views.Displayed):
         ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups for a later run,
         ``explanation.json`` everything that repeats with the run, byte for byte, ``state.bin`` what the lake was
         reduced to, ``manifest.json`` provenance and digests, and ``report.html`` the report: by default where bokeh is
-        installed.
+        installed. With segments, ``segments.parquet``, ``segment_groups.parquet`` and ``segment_outputs.parquet`` hold
+        their tables and ``segments.bin`` their states.
         """
         target = check_target(folder, overwrite, "explanation")
         with new_folder(target, FILES["explanation"]) as made:
@@ -298,6 +333,7 @@ class Explanation(views.Displayed):
             facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
             provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
             source=source / STATE if (source / STATE).is_file() else None,
+            by=read_tables(source),
         )
 
     def to_json(self) -> str:
@@ -331,6 +367,8 @@ def write_files(explanation: Explanation, folder: Path) -> None:
     (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
     if len(groups) or explanation.facts.settings.group_correlated is not None:
         write_groups(_named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
+    if explanation.by is not None:
+        explanation.by.write(folder)
     if isinstance(explanation.source, Path):
         shutil.copyfile(explanation.source, folder / STATE)
     elif explanation.source is not None:

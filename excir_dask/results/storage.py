@@ -27,6 +27,7 @@ GENERATOR = '<meta name="generator" content="excir-dask'
 FILES = {
     "explanation": (
         "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", STATE, MANIFEST, REPORT,
+        "segments.parquet", "segment_groups.parquet", "segment_outputs.parquet", "segments.bin",
     ),
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip

@@ -237,7 +237,7 @@ def declared(kind: str) -> str:
 
 VERSIONS = {
     "SliceState": (1, "b1f62ab6"),
-    "PilotColumns": (1, "098eb505"),
+    "PilotColumns": (2, "8eb50c04"),
     "PilotSpan": (1, "6d69bb82"),
     "Atoms": (1, "535a2e60"),
     "ColumnSummary": (1, "40612c4d"),
@@ -246,9 +246,9 @@ VERSIONS = {
     "Categories": (1, "09c40f78"),
     "References": (1, "0b65b90b"),
     "Reference": (1, "df5598c2"),
-    "PassRequest": (1, "1d0e4489"),
-    "PassColumns": (1, "ed66ee68"),
-    "PassSpan": (1, "cca311d6"),
+    "PassRequest": (2, "b436659a"),
+    "PassColumns": (2, "08e81622"),
+    "PassSpan": (2, "515c36ac"),
     "State": (1, "1999826a"),
     "ColumnState": (3, "7820c9ad"),
     "PairState": (2, "53df72f6"),
@@ -256,6 +256,10 @@ VERSIONS = {
     "RowCounts": (2, "e2911a3e"),
     "ModelOutputs": (1, "cdc6403e"),
     "LakeState": (1, "760c9f2c"),
+    "PilotRows": (1, "01a43059"),
+    "SegmentNames": (1, "19ff58c7"),
+    "SegmentReferences": (1, "dae932cc"),
+    "SegmentStates": (1, "6553dd15"),
 }
 """kind -> version, digest of its fields and their types"""
 

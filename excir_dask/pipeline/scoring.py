@@ -1,0 +1,23 @@
+"""From what a lake was reduced to, at the final centres, to the table of its features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from excir_dask.graph.lake_state import LakeState, Settled
+from excir_dask.kernels.dependence import depend
+from excir_dask.kernels.scores import score
+from excir_dask.results.tables import feature_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def score_table(
+    lake: LakeState, settled: Settled, outputs: Sequence[str], whole_units: bool, rank_by: str
+) -> pd.DataFrame:
+    """Scores of all features; ``whole_units`` says that the rows are a sample of whole row groups."""
+    stats = settled.features, settled.outputs
+    scores = score(settled.sums, *stats, lake.span.units, whole_units)
+    return feature_table(lake.names, outputs, *stats, settled.sums, scores, depend(lake.joint, scores.rows), rank_by)
