@@ -29,6 +29,8 @@ class Timing:
     """Seconds of one contestant, per round."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """seconds of all threads: what counts on a machine that others keep busy"""
 
     @property
     def median(self) -> float:
@@ -41,6 +43,10 @@ class Timing:
     def over(self, other: Timing) -> tuple[float, float]:
         """How many times as long as another one: by the medians and by the minima."""
         return self.median / other.median, self.best / other.best
+
+    def cpu_over(self, other: Timing) -> float:
+        """How many times as much processor time, by the minima."""
+        return min(self.cpu) / min(other.cpu)
 
 
 def alternate(
@@ -55,11 +61,12 @@ def alternate(
     for round_ in range(-1 if warm_up else 0, repeats):
         for name, contestant in contestants.items():
             gc.collect()
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             values[name] = contestant()
-            took = time.perf_counter() - began
+            took, worked = time.perf_counter() - began, time.process_time() - cpu
             if round_ >= 0:
                 timings[name].seconds.append(took)
+                timings[name].cpu.append(worked)
             if say:
                 print(f"  {'warm-up' if round_ < 0 else f'round {round_ + 1}'}: {name} {took:.3f} s", flush=True)
     return timings, values

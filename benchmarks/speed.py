@@ -156,6 +156,7 @@ def summary(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
         row = {"seconds": timing.median, "seconds_best": timing.best}
         for other in [*scans, OURS]:
             row[f"times {other}"], row[f"times {other}, best"] = timing.over(timings[other])
+            row[f"times {other}, cpu"] = timing.cpu_over(timings[other])
         found[name] = {key: round(value, 3) for key, value in row.items()}
     return found
 

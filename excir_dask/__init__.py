@@ -7,6 +7,7 @@
 from excir_dask.agreement.compare import compare
 from excir_dask.explain import explain
 from excir_dask.models.per_process import PerProcess
+from excir_dask.pipeline.drift import drift
 from excir_dask.pipeline.merge import merge
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.sweep import Sweep
@@ -22,6 +23,7 @@ __all__ = [
     "Training",
     "__version__",
     "compare",
+    "drift",
     "explain",
     "merge",
     "sweep",

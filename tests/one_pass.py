@@ -129,14 +129,21 @@ def exact_center(x: np.ndarray, centering: str, weights: np.ndarray | None = Non
     return float({"midhinge": middle, "median": q50, "mean": mean}[centering])
 
 
-def exact_cir(x: np.ndarray, y: np.ndarray, centering: str = "midhinge", weights: np.ndarray | None = None) -> float:
-    """CIR of one feature; every row has an output."""
+def exact_cir(
+    x: np.ndarray,
+    y: np.ndarray,
+    centering: str = "midhinge",
+    weights: np.ndarray | None = None,
+    centers: tuple[float, float] | None = None,
+) -> float:
+    """CIR of one feature; every row has an output. ``centers`` are the exact ones, if they are known already."""
     there = np.isfinite(x)
     w = np.ones(y.size) if weights is None else weights
     x, masses = x[there], w[there]
     if not x.size or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.5
-    p = masses * (x - exact_center(x, centering, masses)) * (y[there] - exact_center(y, centering, w))
+    mx, my = centers or (exact_center(x, centering, masses), exact_center(y, centering, w))
+    p = masses * (x - mx) * (y[there] - my)
     moves = np.abs(p).sum()
     return float((1 + p.sum() / moves) / 2) if moves else 0.5
 

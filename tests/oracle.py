@@ -72,7 +72,9 @@ def scores(explanation: Explanation, features: Sequence[str], output: str | None
 
 def without_groups(explanation: Explanation) -> pd.DataFrame:
     """The features without what depends on row groups, which a frame does not have."""
-    return explanation.features.drop(columns=["stderr", "stderr_by"])
+    tests = ["lift_stderr", "p_chance", "dependence", "dependence_stderr", "dependence_p", "bend", "rank", "flag"]
+    found = explanation.features.drop(columns=["stderr", "stderr_by", *tests])
+    return found.sort_values(["output", "feature"], ignore_index=True)
 
 
 def run_id(lake: object, **options: object) -> str | None:

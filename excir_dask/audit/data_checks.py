@@ -17,7 +17,7 @@ from excir_dask.audit.score_errors import reach
 from excir_dask.kernels.agreement import top_size
 from excir_dask.results.explanation import Explanation
 
-SETTINGS = ("centering", "rank_by", "weights", "sampling", "categoricals")
+SETTINGS = ("centering", "rank_by", "weights", "where", "sampling", "categoricals")
 """settings that make scores incomparable, or nearly, where they differ"""
 
 SURE = 1e9

@@ -12,6 +12,7 @@ from excir_dask.cli.compare import compare
 from excir_dask.cli.completion import completion
 from excir_dask.cli.demo import demo
 from excir_dask.cli.doctor import doctor
+from excir_dask.cli.drift import drift
 from excir_dask.cli.explain import explain
 from excir_dask.cli.group import ExcirGroup
 from excir_dask.cli.merge import merge
@@ -38,6 +39,7 @@ def excir() -> None:
     excir compare full/ sample/                  how far two saved explanations agree
     excir profile result/ speed                  how the output moves along one feature
     excir merge day-01/ day-02/                  explanations of different rows as one
+    excir drift day-01/ day-02/                  how far features and outputs have moved
     excir audit audit.yaml                       check a day of a lake against a baseline
     excir report result/                         a saved result as one page for a browser
     excir doctor                                 versions, extras and caches, for bug reports
@@ -50,7 +52,7 @@ def excir() -> None:
     """
 
 
-for command in (explain, plan, train, sweep, compare, profile, merge, audit, report, demo, doctor, completion):
+for command in (explain, plan, train, sweep, compare, profile, merge, drift, audit, report, demo, doctor, completion):
     excir.add_command(command)
 
 

@@ -39,6 +39,14 @@ OUTPUT_CELLS = 8 * CELLS
 WIDE = 2e-4
 """certified error of a score above which its column is looked at again"""
 
+CLOSE = 1e-5
+"""the same for lakes of few values"""
+
+FEW_VALUES = 2**23
+"""values of a lake that is read again in no time (64 MiB); its pilot is small too, and leaves wider cells"""
+
+_STRICT = 2.0
+"""times that doubt about rows around a centre counts: values are more even in fine cells than rows in those"""
 
 _PROGRESS = 0.5
 """a further look must have halved the error for there to be another one"""
@@ -65,7 +73,8 @@ class Closer:
         narrow that they would miss the quantiles of other rows: those looks are not kept.
         """
         lake = self._columns_found(self._outputs_found(lake))
-        return self._sharp(lake), lake
+        few = lake.span.counts.used * len(lake.features) <= FEW_VALUES
+        return self._sharp(lake, CLOSE if few else WIDE), lake
 
     def _outputs_found(self, lake: LakeState) -> LakeState:
         stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
@@ -84,21 +93,21 @@ class Closer:
         references = replace(lake.references, features=self.scans.all_summaries(lake.centering, left)[0])
         return with_columns(lake, left, references, self._look(references, left))
 
-    def _sharp(self, lake: LakeState) -> Settled:
+    def _sharp(self, lake: LakeState, wide: float) -> Settled:
         """Centres that are certain enough, as far as further looks can make them so."""
         found, before = settle_state(lake), np.inf
         for _ in range(ROUNDS):
             error = _certified_outputs(found)
-            if error.max(initial=0.0) <= WIDE or error.max() >= _PROGRESS * before:
+            if error.max(initial=0.0) <= wide or error.max() >= _PROGRESS * before:
                 break
             log.info("all columns read again for a closer look at the quartiles of the outputs")
             before = float(error.max())
             outputs = sharpened(lake.span.outputs, lake.references.outputs, found.outputs, lake.centering)
             lake = self._seen_from(lake, outputs)
             found = settle_state(lake)
-        return self._sharp_columns(lake, found)
+        return self._sharp_columns(lake, found, wide)
 
-    def _sharp_columns(self, lake: LakeState, found: Settled) -> Settled:
+    def _sharp_columns(self, lake: LakeState, found: Settled, wide: float) -> Settled:
         width, outputs = len(lake.features), found.outputs
         left = np.ones(width, dtype=bool)
         reference, state = lake.references.features, lake.state
@@ -107,7 +116,7 @@ class Closer:
         for _ in range(ROUNDS):
             error = _certified(stats, sums, outputs)
             better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
-            opened = stats.varies & (error > WIDE) & better
+            opened = stats.varies & (error > wide) & better
             if not opened.any():
                 break
             before[left] = error
@@ -149,14 +158,14 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
 
 def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
-    error = _relative(stats.error[None, :] * sums.abs_y + sums.column_doubt / 2.0, sums)
+    error = _relative(stats.error[None, :] * sums.abs_y + _STRICT * sums.column_doubt, sums)
     return np.asarray(np.where(outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
 
 
 def _certified_outputs(found: Settled) -> Floats:
     """The largest error of an output's scores, as far as that is the output's to mend."""
     sums = found.sums
-    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + sums.output_doubt / 2.0, sums)
+    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + _STRICT * sums.output_doubt, sums)
     varies = found.features.varies[None, :] & found.outputs.varies[:, None]
     return np.asarray(np.where(varies, error, 0.0).max(axis=1, initial=0.0))
 

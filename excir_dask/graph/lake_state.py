@@ -78,8 +78,17 @@ def settle_state(lake: LakeState) -> Settled:
     return Settled(concatenated(stats), outputs, concatenated(sums, axis=-1))
 
 
-def check_same_view(parts: Sequence[LakeState], names: Sequence[str]) -> None:
-    """Reject states that cannot be merged; messages call them ``names``."""
+def merge_lakes(parts: Sequence[LakeState]) -> LakeState:
+    """The rows of all parts, which are alike."""
+    return replace(
+        parts[0],
+        state=merge_state([part.state for part in parts]),
+        span=merge_spans([part.span for part in parts]),
+    )
+
+
+def check_alike(parts: Sequence[LakeState], names: Sequence[str], then: str) -> None:
+    """Refuse states of other columns, or seen from other references than the first; ``then`` ends the message."""
     first = parts[0]
     for part, name in zip(parts, names, strict=True):
         for what, one, other in (
@@ -92,17 +101,8 @@ def check_same_view(parts: Sequence[LakeState], names: Sequence[str]) -> None:
         if part.reference != first.reference:
             raise UsageError(
                 f"{names[0]} and {name} are seen from different references; compute {name} again with "
-                f"--reference {names[0]}, then merge them"
+                f"--reference {names[0]}, {then}"
             )
-
-
-def merge_lakes(parts: Sequence[LakeState]) -> LakeState:
-    """The rows of all parts, which have the same columns and outputs and are seen from the same reference."""
-    return replace(
-        parts[0],
-        state=merge_state([part.state for part in parts]),
-        span=merge_spans([part.span for part in parts]),
-    )
 
 
 def with_columns(lake: LakeState, where: NDArray[np.bool_], references: References, state: State) -> LakeState:

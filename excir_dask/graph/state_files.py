@@ -20,8 +20,7 @@ Kind = TypeVar("Kind", LakeState, SegmentStates)
 
 def write_state(state: LakeState | SegmentStates, path: Path) -> None:
     """Equal states give equal files."""
-    with pa.output_stream(path, compression=_CODEC) as stream:
-        stream.write(freeze(state))
+    path.write_bytes(_packed(state))
 
 
 def read_state(path: Path) -> LakeState:
@@ -47,6 +46,16 @@ def _read(path: Path, kind: type[Kind], what: str) -> Kind:
     return found
 
 
-def state_digest(state: LakeState) -> str:
-    """The same for equal states."""
-    return hashlib.sha256(freeze(state)).hexdigest()
+def state_digest(source: LakeState | Path) -> str:
+    """The same for equal states: that of the file, which is not read for it."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(_packed(source)).hexdigest()
+
+
+def _packed(state: LakeState) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, _CODEC) as stream:
+        stream.write(freeze(state))
+    return sink.getvalue()

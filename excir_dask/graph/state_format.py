@@ -61,13 +61,13 @@ def freeze(state: Any) -> bytes:
 
 def thaw(content: bytes) -> Any:
     """The state; bytes that are not a whole one, or of another version, are a DataError."""
-    body, digest = content[:-32], content[-32:]
-    if not body.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
+    body = memoryview(content)[:-32]  # not a copy: a state of 1,000 features takes 95 MB
+    if not content.startswith(MAGIC) or hashlib.sha256(body).digest() != content[-32:]:
         raise DataError("it is damaged, cut off or of another version")
     start = len(MAGIC) + 8
     stop = start + int.from_bytes(body[len(MAGIC) : start], "little")
     try:
-        return _state(json.loads(body[start:stop]), memoryview(body)[stop:])
+        return _state(json.loads(bytes(body[start:stop])), body[stop:])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:  # a crafted file
         raise DataError(f"it does not hold a state: {type(error).__name__}: {error}") from error
 

@@ -247,10 +247,11 @@ def _shares(summary: ColumnSummary, low: float, high: float) -> tuple[float, flo
 
 def _coarse(summary: ColumnSummary, origin: float, scale: float) -> NDArray[np.uint8]:
     """Coarse cell of each bucket: about equally full, but a bucket with as much as a cell is one by itself."""
-    masses = np.bincount(places(summary.points, origin, scale, BUCKETS), summary.weights, minlength=BUCKETS)
+    found = np.bincount(places(summary.points, origin, scale, BUCKETS), summary.weights, minlength=BUCKETS)
     cuts: list[int] = []
-    inside, left, before = 0.0, float(masses.sum()), -1
-    for bucket in map(int, np.flatnonzero(masses)):
+    inside, left, before = 0.0, float(found.sum()), -1
+    masses = found.tolist()  # a loop over numpy's numbers takes five times as long
+    for bucket in np.flatnonzero(found).tolist():
         room = COARSE - len(cuts)
         full = left / room
         if room > 1 and inside > 0 and (inside + masses[bucket] / 2 > full or masses[bucket] >= full):
@@ -259,8 +260,8 @@ def _coarse(summary: ColumnSummary, origin: float, scale: float) -> NDArray[np.u
             inside = 0.0
         inside += masses[bucket]
         before = bucket
-    heavy = np.flatnonzero(masses * COARSE >= masses.sum())
-    for bucket in map(int, heavy[np.argsort(-masses[heavy], kind="stable")]):  # cells to spare: fence heavy values in
+    heavy = np.flatnonzero(found * COARSE >= found.sum())
+    for bucket in heavy[np.argsort(-found[heavy], kind="stable")].tolist():  # cells to spare: fence heavy values in
         fence = [cut for cut in (bucket, bucket + 1) if cut not in cuts and 0 < cut < BUCKETS]
         cuts += fence[: COARSE - 1 - len(cuts)]
     return np.searchsorted(sorted(cuts), np.arange(BUCKETS), side="right").astype(np.uint8)

@@ -53,9 +53,9 @@ def lift(cir: Floats, null: Floats) -> Floats:
 def lift_error(cir: Floats, null: Floats, stderr: Floats) -> Floats:
     """Standard error of a lift from that of its score, at most 1.
 
-    The error of ``null`` itself is left out. Under independence that makes the result too large, never too small: the
-    errors of a score are those of its chance level plus uncorrelated ones. For related columns it is second order: a
-    shift of the chance level moves the lift by (1 - lift) of it.
+    The error of ``null`` itself is left out. Under independence and with many rows that makes the result too large: the
+    errors of a score are those of its chance level plus uncorrelated ones. For related columns a shift of the chance
+    level moves the lift by (1 - lift) of it. Two errors cover 92 to 100% over thirteen kinds of pairs (5,000 rows).
 
     >>> lift_error(np.array([0.9, 0.3]), np.array([0.8, 0.6]), np.array([0.01, 0.01])).round(4)
     array([0.05  , 0.0167])

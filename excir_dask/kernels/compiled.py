@@ -15,16 +15,7 @@ from numba import njit
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first use; the result is cached on disk wherever there is a folder to write to."""
-    return _compiled(function, {"reassoc"})
-
-
-def compiled_for_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same where no value is NaN, and the sign of a zero does not matter."""
-    return _compiled(function, {"reassoc", "nnan", "nsz"})
-
-
-def _compiled(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc"}}
     found: Callable[..., Any]
     try:
         found = njit(cache=True, **options)(function)

@@ -37,7 +37,7 @@ EXPECTED = 2.0
 """rows that independence gives a cell on average at least: rarer values are joined with their neighbours"""
 
 _CHUNK = 256
-"""pairs looked at together: 8 MB of sums over runs of cells"""
+"""pairs looked at together: their counts stay in the second-level cache"""
 
 
 @dataclass(frozen=True)
@@ -163,15 +163,13 @@ def _not_one_way(shares: Floats, x: Floats) -> tuple[Floats, NDArray[np.int64]]:
     below = np.cumsum(shares, axis=2)[:, :, :-1].swapaxes(1, 2)  # (pairs, cuts, cells of the column)
     cuts = np.cumsum(shares.sum(axis=1), axis=1)[:, :-1]
     real = (np.diff(cuts, axis=1, prepend=0.0) > 0) & (cuts < 1.0 - _ROUNDING)
-    weight = x[:, None, :]
+    weight, used = x[:, None, :], (x > 0).sum(axis=1)
     apart, noise = [], []
     for sign in (1.0, -1.0):
-        fit = sign * isotonic(sign * below, np.broadcast_to(weight, below.shape))
-        fitted = np.diff(fit, axis=1, prepend=0.0, append=weight).swapaxes(1, 2)
+        fit, levels = isotonic(sign * below, np.broadcast_to(weight, below.shape))
+        fitted = np.diff(sign * fit, axis=1, prepend=0.0, append=weight).swapaxes(1, 2)
         apart.append((shares * _log_ratio(shares, fitted)).sum(axis=(1, 2)))
-        used = np.where(x > 0, 1, 0)
-        level = np.where(weight > 0, fit / np.where(weight > 0, weight, 1.0), np.nan)
-        noise.append(((used.sum(axis=1)[:, None] - _levels(level)) * real).sum(axis=1))
+        noise.append(((used[:, None] - levels) * real).sum(axis=1))
     best = np.argmin(apart, axis=0)
     return np.maximum(np.choose(best, apart), 0.0), np.choose(best, noise)
 
@@ -193,9 +191,9 @@ def _mean_bends(shares: Floats, x: Floats, y: Floats, rows: Floats, left: Floats
     moves = ((middle - x / 2.0) ** 2 / safe).sum(axis=1) / variance
     apart, noise = [], []
     for sign in (1.0, -1.0):
-        fit = sign * isotonic(sign * middle, x)
-        apart.append((((middle - fit) ** 2) / safe).sum(axis=1) / variance)
-        noise.append((x > 0).sum(axis=1) - _levels(np.where(x > 0, fit / safe, np.nan)))
+        fit, levels = isotonic(sign * middle, x)
+        apart.append((((middle - sign * fit) ** 2) / safe).sum(axis=1) / variance)
+        noise.append((x > 0).sum(axis=1) - levels)
     best = np.argmin(apart, axis=0)
     raw, freedom = np.choose(best, apart), np.choose(best, noise)
     sure = gammaincc(np.maximum(freedom, 1) / 2.0, rows * raw / 2.0) < SURE
@@ -203,30 +201,20 @@ def _mean_bends(shares: Floats, x: Floats, y: Floats, rows: Floats, left: Floats
     return np.asarray(sure & (found >= LEAST_BEND * moves) & (-0.5 * np.log1p(-found) >= MEAN_PART * left))
 
 
-def isotonic(totals: Floats, weights: Floats) -> Floats:
-    """Totals (value times weight) whose values rise along the last axis and are nearest to those given.
-
-    The value of a cell is the largest, over where a run of cells begins, of the smallest mean, over where it ends.
+def isotonic(totals: Floats, weights: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Totals (value times weight) whose values rise along the last axis and are nearest to those given; and how many
+    different values there are.
 
     >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.ones(4))
-    array([1. , 2.5, 2.5, 4. ])
+    (array([1. , 2.5, 2.5, 4. ]), array(3))
     """
-    count = totals.shape[-1]
-    ends = [np.cumsum(np.concatenate([np.zeros((*a.shape[:-1], 1)), a], axis=-1), axis=-1) for a in (totals, weights)]
-    total, weight = (end[..., None, 1:] - end[..., :-1, None] for end in ends)  # of the cells from a to b: (..., a, b)
-    inside = (np.arange(count)[:, None] <= np.arange(count)) & (weight > 0)
-    means = np.divide(total, weight, out=np.full(total.shape, np.inf), where=inside)
-    least = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]
-    # a run that begins behind a cell does not hold it
-    least = np.where(np.arange(count)[:, None] <= np.arange(count), least, -np.inf)
-    found = least.max(axis=-2)
-    return np.where(weights > 0, np.where(np.isfinite(found), found, 0.0) * weights, 0.0)
+    from excir_dask.kernels.monotone_loops import pool
 
-
-def _levels(values: Floats) -> NDArray[np.int64]:
-    """Different values along the last axis of monotone ones; NaN does not count."""
-    ordered = np.sort(values, axis=-1)
-    return np.asarray(1 + (np.diff(ordered, axis=-1) > _ROUNDING).sum(axis=-1))
+    flat = (-1, totals.shape[-1])
+    found = np.empty_like(totals).reshape(flat)
+    levels = np.empty(len(found), dtype=np.int64)
+    pool(np.ascontiguousarray(totals).reshape(flat), np.ascontiguousarray(weights).reshape(flat), found, levels)
+    return found.reshape(totals.shape), levels.reshape(totals.shape[:-1])
 
 
 def _log_ratio(one: Floats, other: Floats) -> Floats:

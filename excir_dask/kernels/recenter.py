@@ -62,6 +62,11 @@ class Sums:
     """(sum w)^2 / sum w^2, the rows that the weights are worth (Kish)"""
 
     @property
+    def known(self) -> NDArray[np.bool_]:
+        """N and D are numbers; products of huge values may be too large for that."""
+        return np.asarray(np.isfinite(self.numerator) & np.isfinite(self.denominator))
+
+    @property
     def uncertain(self) -> Floats:
         """The denominator is no further off, rounding apart."""
         return self.column_doubt + self.output_doubt

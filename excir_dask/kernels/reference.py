@@ -166,7 +166,8 @@ class ColumnFrame:
 
 def places(values: Floats, origin: float, scale: float, count: int) -> NDArray[np.int64]:
     """Which of so many equal parts each value lies in, as the compiled loops compute it."""
-    return np.clip((values - origin) * scale, 0.0, count - 1.0).astype(np.int64)
+    with np.errstate(over="ignore"):  # what is too far away for a float lies in the last part
+        return np.clip((values - origin) * scale, 0.0, count - 1.0).astype(np.int64)
 
 
 def slots_of(brackets: Iterable[tuple[float, float]], origin: float, scale: float) -> NDArray[np.uint8]:

@@ -30,6 +30,9 @@ FEW = 1.5
 UNKNOWN = 0.5
 """standard error of a score when nothing is known about it"""
 
+_LEAST_SQUARE = 1e-319
+"""mean of p^2 below which squares are rounded away; a float ends at 5e-324"""
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -105,6 +108,8 @@ class Scores:
     """largest change of cir that approximate centres can have caused"""
     center_jump: Floats
     """change of cir if a centre jumps with a few rows more or less; 0 for most columns"""
+    out_of_range: NDArray[np.bool_]
+    """products or their squares are no numbers: nothing is known about the error, or about the score either"""
 
 
 def group_ranking(rank_by: str) -> str:
@@ -142,23 +147,26 @@ def score(
         The rows are a sample of whole units, so the spread between those is what matters.
     """
     constant = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
-    numerator = np.where(constant, 0.0, sums.numerator)
-    denominator = np.where(constant, 0.0, sums.denominator)
+    lost = ~constant & ~sums.known
+    numerator = np.where(constant | lost, 0.0, sums.numerator)
+    denominator = np.where(constant | lost, 0.0, sums.denominator)
+    unsquared = (denominator > 0) & ~((sums.squares >= _LEAST_SQUARE * features.n) & (sums.squares < np.inf))
     score = cir(numerator, denominator)
     moves = denominator > 0
     safe = np.where(moves, denominator, 1.0)
     ratio = np.clip(numerator / safe, -1.0, 1.0)
     # roots before squares: D^2 may be too large for a float where D and the sums of squares are not
-    square = (np.sqrt(sums.squares) / safe) ** 2
-    signed = np.sign(sums.signed_squares) * (np.sqrt(np.abs(sums.signed_squares)) / safe) ** 2
-    variance = (1.0 + ratio**2) * square - 2.0 * ratio * signed
-    by_rows = np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
-    between = _between_units(sums, units, safe, ratio)
+    squares, signed_squares = (np.where(unsquared | lost, 0.0, each) for each in (sums.squares, sums.signed_squares))
+    square = np.where(unsquared, 1.0, (np.sqrt(squares) / safe) ** 2)
+    signed = np.sign(signed_squares) * (np.sqrt(np.abs(signed_squares)) / safe) ** 2
+    variance = np.where(unsquared | lost, 1.0, (1.0 + ratio**2) * square - 2.0 * ratio * signed)
+    by_rows = np.where(moves | lost, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
+    between = np.where(unsquared | lost, 0.0, _between_units(sums, units, safe, ratio))
     by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(units, whole_units)
     variance = np.where(by_units, between, variance)
     dx, dy = features.error[None, :], outputs.error[:, None]
     jx, jy = features.jump[None, :], outputs.jump[:, None]
-    stderr = np.where(moves, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
+    stderr = np.where(moves | lost, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
     n_eff = np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0))
     null = np.where(moves, chance.null(sums.tilt[None, :], sums.output_tilt), 0.5)
     lift = chance.lift(score, null)
@@ -167,12 +175,14 @@ def score(
     rows = sums.rows[None, :] / np.maximum(likeness, 1.0) ** 2
     correlation = np.where(constant, np.nan, sums.correlation)
     z = np.nan_to_num(correlation) * np.sqrt(np.maximum(rows - 1.0, 0.0))
-    effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
-    # other centres change N and D; what is uncertain changes D alone, and a ratio of at most 1 by half as much
-    least = denominator - sums.uncertain
-    bound = np.divide(effect, least, out=np.ones_like(effect), where=least > 0) + sums.uncertain / safe / 2.0
-    unknown = ~moves & (effect + sums.uncertain > 0)  # nothing moves, as far as approximate centres tell
-    bound = np.where(constant, 0.0, np.where(moves, np.minimum(bound, 1.0), unknown))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of huge values are no numbers: nothing is known then
+        effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
+        jump = (jx * sums.abs_y + jy * sums.abs_x[None, :]) / safe / 2.0
+        # other centres change N and D; what is uncertain changes D alone, and a ratio of at most 1 by half as much
+        least = denominator - sums.uncertain
+        bound = np.divide(effect, least, out=np.ones_like(effect), where=least > 0) + sums.uncertain / safe / 2.0
+    unknown = ~moves & ~(effect + sums.uncertain == 0)  # nothing moves, as far as approximate centres tell
+    bound = np.where(constant, 0.0, np.where(moves, np.where(bound <= 1.0, bound, 1.0), unknown))
     return Scores(
         cir=score,
         null=null,
@@ -188,7 +198,8 @@ def score(
         stderr_by=by_units & moves,
         n_eff=n_eff,
         center_bound=bound,
-        center_jump=np.where(moves, np.minimum((jx * sums.abs_y + jy * sums.abs_x[None, :]) / safe / 2.0, 0.5), 0.0),
+        center_jump=np.where(moves, np.where(jump <= 0.5, jump, 0.5), 0.0),
+        out_of_range=lost | unsquared,
     )
 
 
@@ -196,7 +207,7 @@ def _between_units(sums: Sums, units: int, denominator: Floats, ratio: Floats) -
     """Variance of N/D from the spread between row groups; 0 where there are too few or numbers are too large."""
     if units < 2:
         return np.zeros_like(ratio)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spread = (
             sums.unit_squares / denominator**2
             - 2.0 * ratio * (sums.unit_mixed / denominator**2)

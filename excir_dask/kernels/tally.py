@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BLOCK = 8192
-"""rows that stay in the second-level cache while every output is gone through; fewer cost more in calls"""
+BLOCK = 2048
+"""rows that stay in the first-level cache, with an output, while they are gone through; fewer cost more in calls"""
+
+CODES = 64
+"""codes of runs of buckets at most: slots and coarse cells ascend, and a code may be skipped to stay odd or even"""
 
 
 class Grid(NamedTuple):
@@ -76,17 +79,29 @@ class Tally(NamedTuple):
 class Scratch(NamedTuple):
     """Memory that all columns of a block of rows use one after the other."""
 
+    code_of: NDArray[np.uint8]
+    """(buckets,) code of each bucket, odd where its rows are looked at more closely"""
+    seen: NDArray[np.uint8]
+    """(buckets,) 1 where a bucket has values"""
+    slot_of: NDArray[np.uint8]
+    """(CODES,)"""
+    coarse_of: NDArray[np.uint8]
+    """(CODES,)"""
     counts: NDArray[np.uint32]
-    """(buckets,)"""
+    """(outputs, CODES * coarse cells) rows by code and coarse cell of the output; (1, ...) if nobody asked"""
     masses: Floats
-    """(buckets,)"""
+    """their weights"""
     totals: Floats
-    """(buckets,)"""
-    joint: NDArray[np.uint32]
-    """(outputs, coarse * coarse)"""
-    listed: NDArray[np.uint32]
-    """(BLOCK + 1,)"""
+    """(CODES,)"""
+    turns: NDArray[np.uint8]
+    """(BLOCK,) in place of coarse cells of an output: neighbouring rows are counted in different places"""
+    buckets: NDArray[np.uint16]
+    """(BLOCK,) and so are the next two"""
     codes: NDArray[np.uint8]
+    places: NDArray[np.uint16]
+    listed: NDArray[np.uint16]
+    """(BLOCK + 1,)"""
+    cells: NDArray[np.uint16]
     """(BLOCK,)"""
     near_rows: NDArray[np.uint32]
     """(rows + 1,) rows around the column's centre"""
@@ -96,9 +111,12 @@ class Scratch(NamedTuple):
     """(outputs,) where the rows around each output's centre go on"""
 
 
-def scratch(rows: int, outputs: int, buckets: int, coarse: int) -> Scratch:
+def scratch(rows: int, outputs: int, buckets: int, coarse: int, joint: bool = True) -> Scratch:
+    tables = max(outputs, 1) if joint else 1
     return Scratch(
-        np.empty(buckets, np.uint32), np.empty(buckets), np.empty(buckets),
-        np.empty((outputs, coarse * coarse), np.uint32), np.empty(BLOCK + 1, np.uint32), np.empty(BLOCK, np.uint8),
+        np.empty(buckets, np.uint8), np.empty(buckets, np.uint8), np.zeros(CODES, np.uint8), np.zeros(CODES, np.uint8),
+        np.empty((tables, CODES * coarse), np.uint32), np.empty((tables, CODES * coarse)), np.empty(CODES),
+        (np.arange(BLOCK) % coarse).astype(np.uint8), np.empty(BLOCK, np.uint16), np.empty(BLOCK, np.uint8),
+        np.empty(BLOCK, np.uint16), np.empty(BLOCK + 1, np.uint16), np.empty(BLOCK, np.uint16),
         np.empty(rows + 1, np.uint32), np.empty(rows + 1, np.uint8), np.empty(outputs, np.int64),
     )  # fmt: skip

@@ -20,6 +20,9 @@ from excir_dask.lake.tables.table import DeletedRows
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+LEAST_WEIGHT = 2.0**-500
+"""3e-151: squares of smaller weights are no numbers, so such rows count as rows without a weight"""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -257,7 +260,7 @@ def make_block(
                 f"column '{layout.weight}' (weights) has negative values, for instance "
                 f"{weights[negative.argmax()]:g} in {part}; weights must be 0 or more"
             )
-        used = complete & np.isfinite(weights) & (weights > 0)
+        used = complete & np.isfinite(weights) & (weights >= LEAST_WEIGHT)
     read, filtered_out = _live_rows(ranges, matching)
     counts = RowCounts(
         read=read,

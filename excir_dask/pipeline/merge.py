@@ -6,24 +6,28 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
-from excir_dask.graph.lake_state import LakeState, Settled, check_same_view, merge_lakes, settle_state
+from excir_dask.graph.lake_state import LakeState, Settled, check_alike, merge_lakes, settle_state
 from excir_dask.graph.state_files import state_digest
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.pipeline.metadata import output_figures
 from excir_dask.pipeline.run_id import make_id
-from excir_dask.pipeline.scoring import score_table
+from excir_dask.pipeline.scoring import score_table, warn_of_range
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
 from excir_dask.results.storage import check_target
 from excir_dask.results.tables import group_table
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE = 2
+"""states that are read at the same time"""
 
 
 def merge(
@@ -67,21 +71,32 @@ def merge(
     found = [result if isinstance(result, Explanation) else Explanation.load(result) for result in results]
     _check_settings(found, names)
     _check_apart(found, names)
-    states = [explanation.state for explanation in found]
-    digests = [state_digest(state) for state in states]
+    digests = [state_digest(explanation.known_source) for explanation in found]
     order = sorted(range(len(found)), key=lambda i: digests[i])  # sums do not depend on the order of arrival
     for i, j in pairwise(order):
         if digests[i] == digests[j]:
             raise UsageError(
                 f"{names[i]} and {names[j]} are of the same rows, which would count twice; name one of them"
             )
-    check_same_view(states, names)
-    lake = merge_lakes([states[i] for i in order])
+    lake = _added_up(found, names, order)
     merged = _explained(found[order[0]], [found[i] for i in order], lake, began)
     if target is not None:
         merged.save(target, overwrite)
         log.info("saved in %s", target)
     return merged
+
+
+def _added_up(found: Sequence[Explanation], names: Sequence[str], order: Sequence[int]) -> LakeState:
+    """All states in order, read a few at a time: a hundred days need no more memory than a handful."""
+    first, total = found[0].state, None
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for start in range(0, len(order), _AT_ONCE):
+            some = order[start : start + _AT_ONCE]
+            states = list(pool.map(lambda i: found[i].state, some))
+            check_alike([first, *states], [names[0], *(names[i] for i in some)], "then merge them")
+            total = merge_lakes(states if total is None else [total, *states])
+    assert total is not None, "there are two results at least"
+    return total
 
 
 def _name(result: str | os.PathLike[str] | Explanation, number: int) -> str:
@@ -127,6 +142,7 @@ def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState
     _warn(settled, lake)
     whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
     table = score_table(lake, settled, names, whole_groups, settings.rank_by)
+    warn_of_range(table)
     groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
     return Explanation(
         features=table,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from excir_dask.errors import DataError, NoRowsError
+from excir_dask.errors import NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
 from excir_dask.graph.lake_state import Settled
 from excir_dask.graph.measure import Measurement, Request, measure
 from excir_dask.graph.run import Runner
-from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.footer_statistics import constant_columns, out_of_range_columns
 from excir_dask.lake.prune import nothing_matches
@@ -22,10 +20,12 @@ from excir_dask.pipeline.groups import all_groups
 from excir_dask.pipeline.inputs import Inputs
 from excir_dask.pipeline.metadata import facts, output_table, provenance
 from excir_dask.pipeline.options import ExplainOptions
-from excir_dask.pipeline.scoring import score_table
+from excir_dask.pipeline.scoring import score_table, warn_of_range
 from excir_dask.pipeline.segments import most_segments, score_segments
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.tables import group_table
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def run(
         check_unchanged(inputs.snapshot)
     features, outputs, sums, names = measured.features, measured.outputs, measured.sums, measured.features.names
     output_names = inputs.outputs.columns.names or outputs.names
-    _check_range(sums, names, output_names)
     whole_groups = sample.whole_row_groups and sample.fraction < 1.0
     settled = Settled(features.stats, outputs.stats, sums)
     table = score_table(measured.lake, settled, output_names, whole_groups, options.rank_by)
+    warn_of_range(table)
     constant = _constant(inputs, names, features.stats) if sample.fraction < 1.0 else []
     out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(inputs.groups, selection, measured, table)
@@ -121,15 +121,3 @@ def _constant(inputs: Inputs, names: Sequence[str], features: ColumnStats) -> li
     """Features that do not vary in the sample because they do not vary at all."""
     in_sample = [name for name, same in zip(names, features.constant | (features.n == 0), strict=True) if same]
     return constant_columns(inputs.lake, inputs.snapshot, in_sample)
-
-
-def _check_range(sums: Sums, names: Sequence[str], output_names: Sequence[str]) -> None:
-    large = ~np.isfinite(sums.squares + sums.denominator)
-    small = (sums.denominator > 0) & (sums.squares == 0)
-    if (large | small).any():
-        k, j = np.argwhere(large | small)[0]
-        size, cure = ("large", "divide") if large[k, j] else ("small", "multiply")
-        raise DataError(
-            f"column '{names[j]}' times output '{output_names[k]}' is too {size} to square; "
-            f"{cure} one of them by a constant (scores do not change by that)"
-        )

@@ -98,9 +98,15 @@ class Explanation(views.Displayed):
     @property
     def state(self) -> LakeState:
         """What the lake was reduced to: :func:`~excir_dask.merge` adds such states up without reading a row."""
+        source = self.known_source
+        return read_state(source) if isinstance(source, Path) else source
+
+    @property
+    def known_source(self) -> LakeState | Path:
+        """What :attr:`state` comes from; an error where there is none."""
         if self.source is None:
             raise UsageError("this explanation has no state; compute it again with this version")
-        return read_state(self.source) if isinstance(self.source, Path) else self.source
+        return self.source
 
     @property
     def segments(self) -> pd.DataFrame:

@@ -67,6 +67,7 @@ def feature_table(
     iqr = features.q75 - features.q25
     deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
+    scale = np.where(np.isfinite(scale), scale, 0.0)
     tables = []
     for k, output in enumerate(output_names):
         support = np.where(scores.strength[k] > 0, scores.strength[k] * np.sqrt(scores.n_eff[k]), np.abs(scores.z[k]))
@@ -95,12 +96,12 @@ def feature_table(
                 "n": features.n,
                 "missing": features.missing,
                 "n_eff": scores.n_eff[k],
-                "center": np.where(features.n > 0, features.center, np.nan),
+                "center": np.where((features.n > 0) & np.isfinite(features.center), features.center, np.nan),
                 "q25": features.q25,
                 "q75": features.q75,
                 "scale": scale,
-                "numerator": sums.numerator[k],
-                "denominator": sums.denominator[k],
+                "numerator": np.where(sums.known[k], sums.numerator[k], 0.0),
+                "denominator": np.where(sums.known[k], sums.denominator[k], 0.0),
                 "center_bound": scores.center_bound[k],
                 "center_jump": scores.center_jump[k],
                 "flag": _flags(features, bool(outputs.constant[k]), scores, dependence, by_chance, k),
@@ -144,8 +145,10 @@ def ranking_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.flo
         scores, spread, rows = found
         return scores, spread * share, rows, np.zeros_like(null), np.zeros_like(null)
     all_rows = np.sqrt(facts.rows.sampled / facts.rows.lake) if facts.rows.lake else 1.0
-    reach = chance.BEYOND * all_rows * features["stderr"].to_numpy(dtype=np.float64)
-    return cir, errors, n_eff, null, np.where(p < chance.LEVEL, 0.0, reach)
+    reach = np.where(n_eff > 0, chance.BEYOND * all_rows * careful_errors(features), 0.0)
+    reach = np.where(p < chance.LEVEL, 0.0, reach)
+    settled = (errors == 0) & (flagged(features, "chance") | flagged(features, "constant")).to_numpy()
+    return cir, errors, n_eff, null, np.where(settled, np.inf, reach)
 
 
 def careful_errors(features: pd.DataFrame, column: str = "stderr") -> NDArray[np.float64]:
@@ -226,7 +229,7 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
     """Warnings about a group, comma-separated; empty for most."""
     moving = scales[scales > 0]
     words = []
-    if scored.strength_unsigned > scored.strength + CANCEL:
+    if scored.strength_unsigned > abs(2.0 * scored.cir - 1.0) + CANCEL:  # both without chance
         words.append("members cancel")
     if moving.size and moving.max() > SCALES_DIFFER * moving.min():
         words.append("scales differ")
@@ -247,6 +250,7 @@ def _flags(
         "interacts": dependence.interacts[k],
         "chance": by_chance,
         "saturated": np.minimum(scores.null[k], 1.0 - scores.null[k]) < chance.SATURATED,
+        "out of range": scores.out_of_range[k],
         "low support": scores.n_eff[k] < LOW_SUPPORT,
         "wide bound": scores.center_bound[k] > WIDE_BOUND,
     }

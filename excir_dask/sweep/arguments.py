@@ -33,6 +33,8 @@ def check_arguments(
     for name in ("output", "model"):
         if options.get(name) is not None:
             raise UsageError(f"{name} is given, but retrain trains the model to explain; leave out one of them")
+    if options.get("where") is not None:
+        raise UsageError("where is given, but retrain trains on all rows; leave out one of them")
 
 
 def all_fractions(fractions: Sequence[float]) -> list[float]:

@@ -161,7 +161,7 @@ def test_new_and_gone_names_are_found_by_kind(was):
 def test_settings_that_differ_are_named_and_counted(was):
     now = explained(frame(1, rows=200), centering="mean", rank_by="cir")
     (one,) = checked(now, was, "settings")
-    assert fields(one) == ("*", "settings", 7, 2.0, None, "warn")
+    assert fields(one) == ("*", "settings", 8, 2.0, None, "warn")
     assert [finding.name for finding in one.findings] == ["centering", "rank_by"]
     finding = one.findings[0]
     assert (finding.of, finding.metric) == (("*", "settings", "centering"), "differs")
@@ -170,7 +170,7 @@ def test_settings_that_differ_are_named_and_counted(was):
         "centering was midhinge in the baseline and is mean; scores may differ for that reason alone"
     )
     (same,) = checked(was, was, "settings")
-    assert fields(same) == ("*", "settings", 7, 0.0, None, "ok")
+    assert fields(same) == ("*", "settings", 8, 0.0, None, "ok")
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_flip_is_as_large_as_the_smaller_distance_from_one_half(run):
     finding = one.findings[0]
     assert (finding.metric, finding.severity, finding.was, finding.now) == ("cir", "fail", 0.55, 0.3)
     assert finding.description == (
-        "feature 'f0' of pred changed sides of 0.5: CIR 0.550 -> 0.300, -0.250 with standard error 0.014"
+        "feature 'f0' of pred changed sides of what chance gives: CIR 0.550 -> 0.300, -0.250 with standard error 0.014"
     )
     assert [f.name for f in checked(run, table, "sign_flip", 0.045).findings] == ["f0"]
 

@@ -97,7 +97,9 @@ def test_loud_and_quiet_at_once_is_wrong_usage(lake):
     assert (done.returncode, done.stdout) == (2, "")
 
 
-@pytest.mark.parametrize("columns", [120, 80, 50])
+@pytest.mark.parametrize(
+    "columns", [pytest.param(120, marks=pytest.mark.slow), 80, pytest.param(50, marks=pytest.mark.slow)]
+)
 def test_a_terminal_gets_bars_with_rows_and_bytes(lake, columns):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))

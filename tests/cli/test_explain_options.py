@@ -36,6 +36,7 @@ GIVEN: dict[str, tuple[str, Any, Any]] = {
     "k": ("3", 3, 3),
     "centering": ("trimmed",) * 3,
     "rank_by": ("cir",) * 3,
+    "dependence": ("no", False, False),
     "reference": ("yesterday",) * 3,
     "budget": ("64MiB",) * 3,
     "checkpoint": ("s3://b/states",) * 3,

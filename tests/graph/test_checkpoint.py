@@ -162,7 +162,7 @@ def end_when(process: subprocess.Popen, checkpoint: Path, verb: str, count: int,
     end()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("verb", ["pilot", "pass"])
+@pytest.mark.parametrize("verb", [pytest.param("pilot", marks=pytest.mark.slow), "pass"])
 def test_a_client_killed_in_either_scan_goes_on_to_the_same_bytes(long, tmp_path, verb):
     reference = explain(long, output="pred", budget="1MiB")
     first = command(long, tmp_path / "states", tmp_path / "out", "--threads", "1")

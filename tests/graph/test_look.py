@@ -14,6 +14,7 @@ from one_pass import exact_cir
 from oracle import write_lake
 
 from excir_dask import Explanation, explain
+from excir_dask.graph import closer
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.lake import pilot
 
@@ -93,6 +94,7 @@ def column_bytes(lake: Path) -> int:
 
 def test_a_well_mixed_lake_is_read_hardly_more_than_once(tmp_path, monkeypatch):
     monkeypatch.setattr(pilot, "ROWS", 16_000)
+    monkeypatch.setattr(closer, "FEW_VALUES", 0)
     rng = np.random.default_rng(0)
     a, e = rng.standard_normal((2, 5 * ROWS))
     frame = pd.DataFrame({"a": a, "skewed": np.exp(e + 0.3 * a), "y": a + e + rng.standard_normal(5 * ROWS)})

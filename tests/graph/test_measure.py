@@ -12,6 +12,7 @@ from oracle import cir, write_lake
 
 from excir_dask import explain
 from excir_dask.errors import InternalError
+from excir_dask.graph import closer
 from excir_dask.graph.states import Cost, Outcome, Reduction, SliceState, combine
 from excir_dask.kernels.centers import CENTERINGS
 
@@ -30,7 +31,8 @@ def chunk_bytes(lake: Path) -> dict[str, int]:
     return found
 
 
-def test_bytes_read_are_those_of_every_column_block_and_of_every_scan(tmp_path):
+def test_bytes_read_are_those_of_every_column_block_and_of_every_scan(tmp_path, monkeypatch):
+    monkeypatch.setattr(closer, "FEW_VALUES", 0)  # small lakes are looked at again too often to foresee
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((6000, 300)), columns=[f"x{i}" for i in range(300)])
     frame["x299"] = np.where(np.arange(6000) % 4 == 0, 0.0, 100.0) + rng.random(6000)

@@ -212,3 +212,15 @@ def test_values_that_only_rounding_tells_apart_tie():
 
 def test_of_equal_shifts_the_first_by_rank_is_named():
     assert largest(np.zeros(3), np.array([0.0, 0.5, -0.5]), np.array([3, 2, 1])) == (0.5, 2)
+
+
+@pytest.mark.parametrize("size", [2, 199, 200, 201, 230])
+@pytest.mark.parametrize("seed", range(10))
+def test_kendalls_tau_of_few_and_of_many_features_is_that_of_scipy(size, seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 40, (2, size)) / 40
+    a[:2], b[:2] = [0.1, 0.2], [0.2, 0.1]
+    assert kendall(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12)
+    assert kendall(a, a) == kendall(a, a + 1e-14) == 1.0
+    assert kendall(a, np.full(size, 0.5)) == kendall(np.full(size, 0.5), b) == 0.0
+    assert kendall(np.full(size, 0.5), np.full(size, 0.7)) == 1.0

@@ -36,6 +36,7 @@ def test_counts_of_parts_merge_to_those_of_all_rows(parts, whole):
     assert merged.rows.tolist() == [int((everything == VALUES.index(v)).sum()) for v in met]
     heavy = np.ones(everything.size) if whole is None else np.concatenate(weights)
     assert merged.weights.tolist() == [heavy[everything == VALUES.index(v)].sum() for v in met]
+    assert merged.rows.dtype == np.int64
     assert merged.missing == int((everything < 0).sum())
     assert merged.whole == (whole is not False or not (everything >= 0).any())
 

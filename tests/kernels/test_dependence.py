@@ -88,7 +88,7 @@ def test_what_is_not_one_way_is_flagged_and_linear_effects_are_not():
         assert found == [(True, False)] * 10, name
     for name, found in flags(widening, seeds, n).items():
         assert found == [(False, True)] * 10, name
-    for name, found in flags(one_way, seeds, n).items():
+    for name, found in flags(one_way, seeds, 8000).items():
         assert found == [(False, False)] * 10, name
 
 
@@ -107,13 +107,17 @@ def test_isotonic_fits_are_those_of_scikit_learn(size, seed):
     rng = np.random.default_rng(seed)
     values, weights = rng.standard_normal(size), rng.random(size) + 0.01
     expected = IsotonicRegression().fit(np.arange(size), values, weights).predict(np.arange(size))
-    np.testing.assert_allclose(isotonic(values * weights, weights), expected * weights, atol=1e-12)
+    found, levels = isotonic(values * weights, weights)
+    np.testing.assert_allclose(found, expected * weights, atol=1e-12)
+    assert levels == np.unique(expected.round(12)).size
 
 
 def test_cells_without_rows_do_not_change_a_fit():
     values, weights = np.array([3.0, 0.0, 1.0, 5.0, 0.0]), np.array([1.0, 0.0, 2.0, 1.0, 0.0])
-    found = isotonic(values, weights)
-    np.testing.assert_allclose(found[weights > 0], isotonic(values[weights > 0], weights[weights > 0]))
+    found, levels = isotonic(values, weights)
+    expected, same = isotonic(values[weights > 0], weights[weights > 0])
+    np.testing.assert_allclose(found[weights > 0], expected)
+    assert levels == same == 2
     assert (found[weights == 0] == 0).all()
 
 
@@ -131,12 +135,12 @@ def test_information_and_its_test_are_those_of_scipy(seed, related):
 
 def test_the_error_of_a_dependence_is_its_spread_over_samples():
     found = []
-    for seed in range(60):
-        x, e = np.random.default_rng(seed).standard_normal((2, 4000))
+    for seed in range(40):
+        x, e = np.random.default_rng(seed).standard_normal((2, 2000))
         seen = look(x, x + e)
         found.append((seen.share[0, 0], seen.stderr[0, 0]))
     shares, errors = np.array(found).T
-    assert shares.std() == pytest.approx(errors.mean(), rel=0.3)
+    assert shares.std() == pytest.approx(errors.mean(), rel=0.35)
 
 
 def test_half_as_many_independent_rows_double_what_chance_takes():
@@ -151,7 +155,7 @@ def test_half_as_many_independent_rows_double_what_chance_takes():
 def test_few_rows_do_not_make_a_dependence(n):
     """Cells are joined until they have rows enough: noise stays noise, and a copy stays a copy."""
     p = []
-    for seed in range(40):
+    for seed in range(30):
         x, y = np.random.default_rng(seed).standard_normal((2, n))
         p.append(look(x, y).p[0, 0])
         assert look(x, x).share[0, 0] > 0.7

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_pass import awkward_columns, awkward_outputs, exact_cir, passed, refer, watch
+from one_pass import awkward_columns, awkward_outputs, exact_center, exact_cir, passed, refer, watch
 
 from excir_dask.graph.closer import WIDE
 from excir_dask.kernels.array_records import concatenated, replaced
@@ -26,10 +26,16 @@ def test_no_score_is_further_from_the_exact_one_than_its_bound(rows, pilot, cent
     columns = awkward_columns(rng, z)
     w = {"not": None, "whole": rng.integers(1, 5, rows).astype(float), "fractional": rng.lognormal(size=rows)}[weighted]
     certain = []
+
+    def center(v: np.ndarray) -> float:
+        there = np.isfinite(v)
+        return exact_center(v[there], centering, None if w is None else w[there])
+
+    centers = [center(x) for x in columns.values()]
     for kind, y in awkward_outputs(rng, z).items():
-        found = passed(list(columns.values()), y, centering, w, pilot, blocks=3)
+        found, my = passed(list(columns.values()), y, centering, w, pilot, blocks=3), center(y)
         for j, (name, x) in enumerate(columns.items()):
-            error = abs(found.scores.cir[0, j] - exact_cir(x, y, centering, w))
+            error = abs(found.scores.cir[0, j] - exact_cir(x, y, centering, w, (centers[j], my)))
             assert error <= found.scores.center_bound[0, j] + 1e-12, (name, kind)
             certain.append(found.scores.center_bound[0, j] <= WIDE)
     if centering == "midhinge" and rows > 4000:
@@ -160,19 +166,25 @@ def test_what_is_uncertain_are_the_rows_of_the_cells_that_the_final_centres_lie_
     edges = [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], [-1.25, -0.6, 0.0, 0.6, 1.25]
     found, exact = moved(x, y, framed((0.0, 0.0), edges), (dx, dy))
 
-    def cells(v: np.ndarray, final: float, around: list[float]) -> tuple[np.ndarray, np.ndarray, float]:
-        """Rows of the cell of the final centre and rows up to there, and how far they can be from it."""
-        if final == 0.0:
-            return np.zeros(v.size, bool), np.zeros(v.size, bool), 0.0
-        below, above = max(e for e in around if e <= final), min(e for e in around if e > final)
-        passed_over = (v >= 0.0) & (v < above) if final > 0 else (v >= below) & (v < 0.0)
-        return (v >= below) & (v < above), passed_over, final - below if final > 0 else above - final
+    def doubt(v: np.ndarray, final: float, around: list[float], other: np.ndarray, moved: float) -> tuple[float, int]:
+        """What the rows of the cell of the final centre may come to beyond what evenly filled ones do; rows up to it.
 
-    (in_x, to_x, wide_x), (in_y, to_y, wide_y) = cells(x, dx, edges[0]), cells(y, dy, edges[1])
-    expected = wide_x * (np.abs(y[in_x]).sum() + abs(dy) * in_x.sum())
-    expected += wide_y * (np.abs(x[in_y]).sum() + abs(dx) * in_y.sum())
-    twice = 4.0 * abs(dx * dy) * min(to_x.sum(), to_y.sum())
-    assert found.uncertain[0, 0] == pytest.approx(2.0 * expected + twice, rel=1e-12)
+        Of a share of these rows the sign changes: that of what lies between the cell's edge and the final centre.
+        """
+        if final == 0.0:
+            return 0.0, 0
+        below, above = max(e for e in around if e <= final), min(e for e in around if e > final)
+        inside, wide = (v >= below) & (v < above), final - below if final > 0 else above - final
+        passed_over = (v >= 0.0) & (v < above) if final > 0 else (v >= below) & (v < 0.0)
+        most = 2.0 * wide * (np.abs(other[inside]).sum() + abs(moved) * inside.sum())
+        share = wide / (above - below)
+        guess = 2.0 * share * wide / 2.0 * abs((np.sign(other[inside]) * (other[inside] - moved)).sum())
+        return most - guess, int(passed_over.sum())
+
+    (of_x, up_to_x), (of_y, up_to_y) = doubt(x, dx, edges[0], y, dy), doubt(y, dy, edges[1], x, dx)
+    twice = 4.0 * abs(dx * dy) * min(up_to_x, up_to_y)
+    assert found.column_doubt[0, 0] == pytest.approx(of_x + twice, rel=1e-12)
+    assert found.output_doubt[0, 0] == pytest.approx(of_y, rel=1e-12)
     assert abs(found.denominator[0, 0] - exact) <= found.uncertain[0, 0] + 1e-9
     assert found.abs_x[0] == pytest.approx(np.abs(x).sum() + abs(dx) * x.size)
     assert found.abs_y[0, 0] == pytest.approx(np.abs(y).sum() + abs(dy) * y.size)
@@ -199,3 +211,42 @@ def test_nothing_is_known_of_a_centre_beyond_all_cells(final):
     assert moved(x, y, references, (final, 0.0))[0].uncertain.tolist() == [[np.inf]]
     assert moved(x, y, references, (0.0, final))[0].uncertain.tolist() == [[np.inf]]
     assert np.isfinite(moved(x, y, references, (-1.0, 0.99))[0].uncertain).all()
+
+
+def test_both_centres_on_edges_give_the_exact_sum_where_no_row_lies_around_both():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, (2, 300))
+    alone = ~((x >= 0) & (x < 0.5) & (y >= 0) & (y < 0.6)) & ~((x > 0) & (y > 0) & (rng.random(300) < 0.7))
+    x, y = x[alone], y[alone]  # products lie unevenly around zero, so that the product of both shifts counts
+    found, exact = moved(x, y, framed((0.0, 0.0), ([-1.0, 0.0, 0.5, 1.0], [-1.0, 0.0, 0.6, 1.2])), (0.5, 0.6))
+    assert found.denominator[0, 0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("final", [-0.7, -0.2, 0.1, 0.4, 0.9])
+def test_rows_of_the_doubtful_cell_are_taken_to_lie_evenly(final):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-2, 2, 20_000), rng.normal(size=20_000)
+    references = framed((0.0, 0.0), ([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
+    for centers in ((final, 0.0), (0.0, final)):
+        values = (x, y) if centers[0] else (y, x)
+        found, exact = moved(*values, references, centers)
+        assert abs(found.denominator[0, 0] - exact) <= 0.1 * found.uncertain[0, 0]
+
+
+def test_a_mean_that_only_rounds_differently_is_the_provisional_one():
+    rng = np.random.default_rng(0)
+    flag, y = (rng.random(5000) < 0.001) * 0.1, rng.normal(size=5000)
+    for blocks in (1, 3, 7, 50):
+        found = passed([flag, y], y, "mean", blocks=blocks)
+        np.testing.assert_array_equal(found.features.center, found.references[0].center)
+        assert found.scores.center_bound.max() < 1e-9
+
+
+@pytest.mark.parametrize("centering", ["midhinge", "median", "trimmed"])
+def test_the_centre_of_a_column_that_mostly_has_one_value_is_certain(centering):
+    rng = np.random.default_rng(0)
+    rare = np.arange(3000) % 500 == 0
+    x, y = np.where(rare, 1.0, 0.1), np.where(rare, 0.3, rng.choice([0.3, 0.3, 0.3, 0.3, 0.3, 2.0], 3000))
+    found = passed([x], y, centering)
+    assert (found.features.error[0], found.outputs.error[0]) == (0.0, 0.0)
+    assert (found.scores.cir[0, 0], found.scores.center_bound[0, 0]) == (0.5, 0.0), "nothing moves, and that is known"

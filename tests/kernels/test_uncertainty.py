@@ -174,6 +174,18 @@ def test_a_strength_around_one_half_reaches_down_to_nothing():
     np.testing.assert_allclose(found.inside, [above, 1 - above, 0.0], atol=0.02)
 
 
+def test_features_that_chance_explains_come_last_in_simulations_too():
+    """The first two are strongest; chance explains the one for sure, and the other where it is drawn near 0.8."""
+    cir, stderr, n_eff = arrays(0.95, 0.9, 0.6, 0.59), arrays(0.01, 0.05, 0.001, 0.001), np.full(4, 1e6)
+    null, reach = arrays(0.5, 0.8, 0.5, 0.5), arrays(np.inf, 0.1, 0.0, 0.0)
+    found = stability(cir, stderr, n_eff, np.array([3, 1, 2, 4]), 2, 1.0, null=null, reach=reach)
+    assert found.inside[0] == 0.0
+    assert found.inside[1] == pytest.approx(0.5, abs=0.05)
+    assert found.inside[2] == 1.0
+    by_cir = stability(cir, stderr, n_eff, np.array([1, 2, 3, 4]), 2, 1.0, "cir", null=null, reach=reach)
+    assert by_cir.inside[0] == 1.0
+
+
 def test_a_larger_share_has_smaller_errors():
     """Of a share f of all rows, an error that estimates all rows is that of independent rows times sqrt(1 - f)."""
     errors = arrays(0.1, 0.02)

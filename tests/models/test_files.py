@@ -59,16 +59,17 @@ import sys
 from excir_dask.errors import ModelError
 from excir_dask.models.load import load_model
 path, copy, columns = sys.argv[1], sys.argv[2], sys.argv[3].split(",") if sys.argv[3] else None
+times = int(sys.argv[4])
 content = open(path, "rb").read()
 load_model(path, columns=columns)
-for end in range(1, len(content) - 20, max(1, len(content) // 150)):
+for end in range(1, len(content) - 20, max(1, len(content) // times)):
     open(copy, "wb").write(content[:end])
     try:
         load_model(copy, columns=columns)
         raise SystemExit(f"{end} bytes of {len(content)} were taken for a model")
     except ModelError as error:
         assert copy in str(error)
-for place in range(0, len(content), max(1, len(content) // 60)):
+for place in range(0, len(content), max(1, 2 * len(content) // times)):
     open(copy, "wb").write(content[:place] + bytes(8) + content[place + 8:])
     try:
         load_model(copy, columns=columns)
@@ -77,10 +78,11 @@ for place in range(0, len(content), max(1, len(content) // 60)):
 """
 
 
+@pytest.mark.parametrize("times", [30, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["m.ubj", "m.json", "m.txt", "m.onnx"])
-def test_a_file_that_was_cut_off_is_an_error_and_not_a_crash(files, name):
+def test_a_file_that_was_cut_off_is_an_error_and_not_a_crash(files, name, times):
     columns = "a,b,c" if name == "m.onnx" else ""
-    arguments = [sys.executable, "-c", CUT, str(files / name), str(files / f"cut-{name}"), columns]
+    arguments = [sys.executable, "-c", CUT, str(files / name), str(files / f"cut-{name}"), columns, str(times)]
     found = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
     assert found.returncode == 0, found.stderr[-2000:]
 

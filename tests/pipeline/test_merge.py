@@ -213,3 +213,28 @@ def test_equal_runs_save_equal_states(tmp_path):
     for name in ("one", "two"):
         explain(day(0), out=tmp_path / name, **OPTIONS)
     assert (tmp_path / "one" / "state.bin").read_bytes() == (tmp_path / "two" / "state.bin").read_bytes()
+
+
+def test_a_merge_has_chance_and_dependence_of_all_rows():
+    days = [day(number) for number in range(3)]
+    first = explain(days[0], **OPTIONS)
+    merged = merge([first, *(explain(each, **OPTIONS, reference=first) for each in days[1:])])
+    whole = explain(pd.concat(days), **OPTIONS, reference=first)
+    columns = ["null", "lift", "lift_stderr", "p_chance", "dependence", "dependence_stderr", "dependence_p", "bend"]
+    for name in columns:
+        one, other = (each.features.set_index("feature")[name] for each in (merged, whole))
+        pd.testing.assert_series_equal(one, other, rtol=1e-9, atol=1e-12)
+    assert merged.features["flag"].tolist() == whole.features["flag"].tolist()
+    assert merged.features["dependence"].max() > 0.1
+
+
+def test_without_joint_counts_dependence_is_empty_and_merges_stay_apart():
+    frame = day(0)
+    plain = explain(frame, **OPTIONS, dependence=False)
+    assert plain.features[["dependence", "dependence_p", "bend"]].isna().all(axis=None)
+    counted = explain(frame, **OPTIONS)
+    assert plain.features.set_index("feature")["cir"].equals(
+        counted.features.set_index("feature")["cir"][plain.features["feature"]]
+    )
+    with pytest.raises(UsageError, match="differ in dependence: False and True"):
+        merge([plain, explain(day(1), **OPTIONS, reference=plain)])

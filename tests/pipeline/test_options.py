@@ -66,6 +66,7 @@ def test_every_default_is_a_value_that_its_option_takes():
         ({"k": True}, "k is True"),
         ({"sampling": "row"}, "sampling is 'row'; did you mean 'rows'"),
         ({"centering": None}, "centering is None"),
+        ({"rank_by": "dependence", "dependence": False}, "rank_by is 'dependence', and dependence is off"),
         ({"rank_by": "cri"}, "rank_by is 'cri'; did you mean 'cir'? (one of strength, dependence, cir)"),
         ({"budget": "much"}, "budget is 'much', which is not a number of bytes"),
         ({"where": 5}, "where is 5; give a condition as text"),

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from excir_dask import Explanation, explain
+from excir_dask import Explanation, compare, explain
 from excir_dask.errors import LakeError, UsageError
 from excir_dask.render.terminal import cells
+from excir_dask.results.storage import digests
 from excir_dask.results.tables import group_table
 
 pytestmark = pytest.mark.usefixtures("without_bokeh")
@@ -42,6 +43,25 @@ def test_lift_dependence_and_direction_of_the_top_fit_80_columns(explanation):
         lines = str(explanation.top(3)).splitlines()
     assert len(lines) == 4
     assert {"feature", "cir", "lift", "direction", "stderr", "dependence", "rank"} < set(lines[0].split())
+
+
+def test_a_result_of_an_earlier_version_loads_without_what_it_did_not_know(explanation, tmp_path):
+    folder = explanation.save(tmp_path / "old", report=False)
+    new = ["null", "lift", "lift_stderr", "p_chance"], ["dependence", "dependence_stderr", "dependence_p", "bend"]
+    for name, columns in (("features", [*new[0], *new[1]]), ("groups", new[0])):
+        table = pd.read_parquet(folder / f"{name}.parquet").drop(columns=columns)
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"] = {name: digest for name, digest in digests(folder).items() if name in manifest["files"]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    old = Explanation.load(folder)
+    assert old.features.columns.tolist() == explanation.features.columns.tolist()
+    assert old.groups.columns.tolist() == explanation.groups.columns.tolist()
+    assert old.features[[*new[0], *new[1]]].isna().all(axis=None)
+    assert "f03" in str(old)
+    group = old.regroup({"one": ["f03"]}).groups.iloc[0]
+    assert group["strength"] == pytest.approx(abs(2 * group["cir"] - 1))
+    assert compare(old, explanation).table["jaccard"].notna().all()
 
 
 def test_csv_and_pandas_have_every_feature_of_every_output(explanation, tmp_path):

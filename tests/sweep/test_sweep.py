@@ -286,6 +286,11 @@ def test_wrong_arguments_are_named_before_any_work(frame: pd.DataFrame, options:
         sweep(frame, output="clear", **options)
 
 
+def test_a_filter_of_rows_is_refused_where_all_rows_train(frame: pd.DataFrame) -> None:
+    with pytest.raises(UsageError, match="where is given, but retrain trains on all rows"):
+        sweep(frame, where="clear > 0", retrain={"label": "noise"})
+
+
 def test_progress_goes_to_standard_error_if_asked_for(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     sweep(frame, output="clear", fractions=[0.5], seeds=1, progress=True)
     shown = capsys.readouterr()

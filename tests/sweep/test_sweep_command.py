@@ -67,6 +67,7 @@ def test_tables_are_printed_with_the_options_of_explain(lake: Path) -> None:
         (["--output", "pred", "--seeds", "x"], "neither a number of seeds"),
         (["--output", "pred", "--fractions", "2"], "at most 1"),
         (["--output", "pred", "--target-jaccard", "0"], "target_jaccard is 0.0"),
+        (["--output", "pred", "--target-residual", "0"], "target_residual is 0.0"),
         (["--output", "pred", "--label", "a"], "go together"),
         (["--retrain"], "go together"),
         (["--output", "pred", "--out", "/dev/null/sweep"], "is not a writable folder"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from excir_dask.results.explanation import Explanation
 
 ARROWS = {1: "▲", -1: "▼", 0: "·"}
-KEY = "▲ moves with the output, ▼ against it; lift is cir beyond chance, the bar |lift|."
+KEY = "▲ moves with the output, ▼ against it; lift: cir beyond chance; bar: |lift|."
 SIZE_KEY = "depend: how much of the output a feature tells, whichever way it moves it."
 NAME, GROUP, MEMBER = 40, 26, 24
 """most cells of the name of a feature, of a group, and of its members"""

@@ -38,7 +38,7 @@ _SAID = {
 """flag -> the note on features that have it"""
 
 _MEANING = {
-    "members cancel": "members move against each other and cancel (compare strength with unsigned)",
+    "members cancel": "members move against each other and cancel (compare |2 cir - 1| with unsigned)",
     "scales differ": "members' scales differ more than tenfold, so the largest dominates cir (scaled weighs all alike)",
 }
 
