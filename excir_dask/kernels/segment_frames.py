@@ -117,7 +117,7 @@ def _unique(edges: Floats, count: int, found: Floats) -> int:
 
 @compiled
 def _slots(brackets: Floats, origin: float, scale: float, thin: int, slots: NDArray[np.uint8], runs: Rows) -> int:
-    """Odd slots for the buckets that hold a bracket; writes where they begin and end, and returns how many there are."""
+    """Odd slots for the buckets that hold a bracket; writes where they begin and end, and returns their number."""
     top = slots.size - 1
     firsts, lasts = np.empty(len(brackets), np.int64), np.empty(len(brackets), np.int64)
     for i in range(len(brackets)):
@@ -139,10 +139,11 @@ def _slots(brackets: Floats, origin: float, scale: float, thin: int, slots: NDAr
 
 @compiled
 def _index(
-    edges: Floats, size: int, origin: float, scale: float, slots: NDArray[np.uint8], runs: Rows, count: int,
+    edges: Floats, size: int, place: tuple[float, float], slots: NDArray[np.uint8], runs: Rows, count: int,
     steps: Floats, first_edge: NDArray[np.uint16],
 ) -> None:  # fmt: skip
     """Where the parts of each odd slot begin, and how many edges lie below each of them."""
+    origin, scale = place
     top = float(slots.size - 1)
     parts = np.zeros((REGIONS, PARTS + 1), np.int64)
     below = np.zeros(REGIONS, np.int64)
@@ -166,10 +167,13 @@ def _index(
 
 @compiled
 def _frame(
-    v: Floats, ends: Floats, effect: float, scaled: float, support: float, center: float, place: tuple[float, float],
-    rule: Rule, slots: NDArray[np.uint8], edges: Floats, steps: Floats, first_edge: NDArray[np.uint16], flips: Floats,
+    v: Floats, ends: Floats, figures: tuple[float, float, float, float], place: tuple[float, float], rule: Rule,
+    found: Frames, g: int,
 ) -> None:  # fmt: skip
+    """Make the frame of sorted values; ``figures`` are effect, factor to ranks, support and provisional centre."""
+    effect, scaled, support, center = figures
     origin, scale = place
+    slots, edges, flips = found.slots[g], found.edges[g], found.flip_edges[g]
     n, mass, levels = v.size, ends[-1], rule.levels
     picks, most = rule.picks, rule.reaches[3]
     buffer, size = np.empty(edges.size), 0
@@ -208,7 +212,7 @@ def _frame(
     brackets[levels.size, 0], brackets[levels.size, 1] = low, high
     runs = np.zeros((REGIONS, 2), np.int64)
     count = _slots(brackets, origin, scale, rule.thin, slots, runs)
-    _index(edges, size, origin, scale, slots, runs, count, steps, first_edge)
+    _index(edges, size, place, slots, runs, count, found.steps[g], found.first_edge[g])
     near, some = np.empty(flips.size), 3
     near[0], near[1], near[2] = low, center, np.nextafter(high, np.inf)
     first, last = min(np.searchsorted(v, low), n - 1), max(np.searchsorted(v, high, side="right") - 1, 0)
@@ -231,8 +235,5 @@ def make_frames(
         if support[s] <= 0.0:
             continue
         rows = slice(column.starts[s], column.starts[s] + column.counts[s])
-        g = where[s]
-        _frame(
-            column.values[rows], column.ends[rows], column.effect[s], scaled[s], support[s], centers[s], place, rule,
-            found.slots[g], found.edges[g], found.steps[g], found.first_edge[g], found.flip_edges[g],
-        )  # fmt: skip
+        figures = column.effect[s], scaled[s], support[s], centers[s]
+        _frame(column.values[rows], column.ends[rows], figures, place, rule, found, where[s])

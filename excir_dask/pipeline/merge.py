@@ -13,15 +13,16 @@ from itertools import pairwise
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
 from excir_dask.graph.lake_state import LakeState, Settled, check_same_view, merge_lakes, settle_state
+from excir_dask.graph.segment_states import SegmentStates, merge_segments
 from excir_dask.graph.state_files import state_digest
-from excir_dask.kernels.scores import score
 from excir_dask.lake.sample import SAMPLINGS
-from excir_dask.pipeline.metadata import output_figures
+from excir_dask.pipeline.metadata import output_figures, segment_facts
 from excir_dask.pipeline.run_id import make_id
+from excir_dask.pipeline.segments import score_segments, score_table
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
 from excir_dask.results.storage import check_target
-from excir_dask.results.tables import feature_table, group_table
+from excir_dask.results.tables import group_table
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def merge(
             )
     check_same_view(states, names)
     lake = merge_lakes([states[i] for i in order])
-    merged = _explained(found[order[0]], [found[i] for i in order], lake, began)
+    merged = _explained([found[i] for i in order], lake, [names[i] for i in order], began)
     if target is not None:
         merged.save(target, overwrite)
         log.info("saved in %s", target)
@@ -119,23 +120,34 @@ def _runs(explanation: Explanation) -> tuple[str, ...]:
     return () if made.run_id is None else (made.run_id,)
 
 
-def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState, began: float) -> Explanation:
+def _segments(parts: Sequence[Explanation], labels: Sequence[str]) -> SegmentStates | None:
+    if not parts[0].facts.settings.by:
+        return None
+    found = [None if part.by is None else part.by.states for part in parts]
+    for states, label in zip(found, labels, strict=True):
+        if states is None:
+            raise UsageError(f"{label} has no states of its segments; compute it again with this version")
+    return merge_segments([states for states in found if states is not None], labels)
+
+
+def _explained(parts: Sequence[Explanation], lake: LakeState, labels: Sequence[str], began: float) -> Explanation:
     """An explanation from the state of all rows; what the parts share is taken from the first."""
+    first = parts[0]
     settled, settings, names = settle_state(lake), first.facts.settings, list(first.outputs["output"])
     _warn(settled, lake)
     whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
-    scores = score(settled.sums, settled.features, settled.outputs, lake.span.units, whole_groups)
-    table = feature_table(
-        lake.names, names, settled.features, settled.outputs, settled.sums, scores, settings.rank_by
-    )  # fmt: skip
+    table = score_table(lake.names, names, settled, lake.span.units, whole_groups, settings.rank_by)
     groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
+    outputs = first.outputs.assign(**output_figures(settled.outputs))
+    segments = _segments(parts, labels)
     return Explanation(
         features=table,
         groups=group_table(table, groups, settings.rank_by),
-        outputs=first.outputs.assign(**output_figures(settled.outputs)),
-        facts=_facts(first.facts, parts),
+        outputs=outputs,
+        facts=_facts(first.facts, parts, segments),
         provenance=_provenance(first.provenance, parts, began),
         source=lake,
+        by=None if segments is None else score_segments(segments, outputs, groups, whole_groups, settings.rank_by),
     )
 
 
@@ -149,7 +161,7 @@ def _warn(settled: Settled, lake: LakeState) -> None:
         )  # fmt: skip
 
 
-def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
+def _facts(first: Facts, parts: Sequence[Explanation], segments: SegmentStates | None) -> Facts:
     rows = {
         field.name: sum(getattr(part.facts.rows, field.name) for part in parts)
         for field in fields(RowCounts)
@@ -157,7 +169,19 @@ def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
     }
     constant = [name for name in first.constant if all(name in part.facts.constant for part in parts)]
     out_of_range = sorted({name for part in parts for name in part.facts.out_of_range})
-    return replace(first, rows=RowCounts(**rows), constant=tuple(constant), out_of_range=tuple(out_of_range), auto=None)
+    return replace(
+        first,
+        rows=RowCounts(**rows),
+        constant=tuple(constant),
+        out_of_range=tuple(out_of_range),
+        segments=() if segments is None else segment_facts(segments, rows["lake"], _read(parts)),
+        auto=None,
+    )
+
+
+def _read(parts: Sequence[Explanation]) -> int:
+    """Rows that the runs of the parts have read."""
+    return sum(part.state.span.counts.read for part in parts)
 
 
 def _provenance(first: Provenance, parts: Sequence[Explanation], began: float) -> Provenance:

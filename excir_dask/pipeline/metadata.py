@@ -83,7 +83,7 @@ def facts(
         converted=selection.converted,
         segments=()
         if measured.segments is None
-        else _segment_facts(
+        else segment_facts(
             measured.segments,
             measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
             measured.rows.read,
@@ -91,7 +91,7 @@ def facts(
     )
 
 
-def _segment_facts(states: SegmentStates, lake: int, read: int) -> tuple[SegmentFacts, ...]:
+def segment_facts(states: SegmentStates, lake: int, read: int) -> tuple[SegmentFacts, ...]:
     """Rows of every segment; ``read`` of the ``lake`` rows were read, and rows that were not are taken to be alike."""
     found = []
     for name, state in zip(states.names, states.lakes, strict=True):
