@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from excir_dask.errors import UsageError
-from excir_dask.graph.lake_state import LakeState, merge_lakes
+from excir_dask.graph.lake_state import LakeState, check_same_view, merge_lakes
 from excir_dask.graph.pass_scan import PassSpan, References
 from excir_dask.graph.segment_scan import SegmentNames, SegmentReferences
 from excir_dask.kernels.brackets import make_reference
@@ -65,7 +65,9 @@ def merge_segments(parts: Sequence[SegmentStates], names: Sequence[str]) -> Segm
         for name, lake in zip(part.names, part.lakes, strict=True):
             lakes.setdefault(name, []).append(lake)
             owners.setdefault(name, []).append(owner)
-    merged = {name: merge_lakes(found, owners[name]) for name, found in lakes.items()}
+    for name, found in lakes.items():
+        check_same_view(found, owners[name])
+    merged = {name: merge_lakes(found) for name, found in lakes.items()}
     order = sorted(merged, key=lambda name: (name == OTHER, -merged[name].span.counts.used, name))
     return SegmentStates(parts[0].by, tuple(order), tuple(merged[name] for name in order))
 

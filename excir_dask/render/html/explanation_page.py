@@ -26,6 +26,7 @@ from excir_dask.render.html.blocks import (
 )
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
+from excir_dask.render.html.segment_section import segments
 from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
@@ -73,8 +74,14 @@ def page(explanation: Explanation) -> Report:
 def sections(explanation: Explanation) -> list[Section]:
     """The sections of an explanation; the report of an audit has them too."""
     limits = _limits(explanation)
-    found = [_ranking(explanation, limits), _side_by_side(explanation), _spread(explanation), _groups(explanation)]
-    found += [_table(explanation, limits), _read(explanation), *_end(explanation)]
+    found = [_ranking(explanation, limits), _side_by_side(explanation), segments(explanation, SIGNS)]
+    found += [
+        _spread(explanation),
+        _groups(explanation),
+        _table(explanation, limits),
+        _read(explanation),
+        *_end(explanation),
+    ]
     return [section for section in found if section is not None]
 
 
