@@ -69,7 +69,7 @@ class Closer:
 
     def _outputs_found(self, lake: LakeState) -> LakeState:
         stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
-        if not _missed(stats, lake.references.outputs).any():
+        if not missed(stats, lake.references.outputs).any():
             return lake
         log.info("all columns read again: quartiles of the outputs lie outside the pilot's range")
         span = self.scans.all_summaries(lake.centering, np.zeros(len(lake.features), dtype=bool))[1]
@@ -77,7 +77,7 @@ class Closer:
 
     def _columns_found(self, lake: LakeState) -> LakeState:
         reference = lake.references.features
-        left = _missed(settle(lake.state.columns, reference, lake.centering), reference)
+        left = missed(settle(lake.state.columns, reference, lake.centering), reference)
         if not left.any():
             return lake
         log.info("%s read again: quartiles lie outside the pilot's range", count(int(left.sum()), "column"))
@@ -106,7 +106,7 @@ class Closer:
         stats, sums = subset(found.features, slice(width)), subset(found.sums, slice(width), axis=-1)
         before = np.full(width, np.inf)
         for _ in range(ROUNDS):
-            error = _certified(stats, sums, outputs)
+            error = certified(stats, sums, outputs)
             better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
             opened = stats.varies & (error > WIDE) & better
             if not opened.any():
@@ -139,7 +139,7 @@ class Closer:
         return self.scans.all_rows(references, (), self.request, left)[0].state
 
 
-def _missed(stats: ColumnStats, reference: Reference) -> Mask:
+def missed(stats: ColumnStats, reference: Reference) -> Mask:
     """Columns with a quantile outside its bracket, or a centre beyond the cells around the provisional one."""
     edges = reference.flip_edges
     last = np.where(np.isfinite(edges), edges, -np.inf).max(axis=1, initial=-np.inf)
@@ -148,7 +148,7 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
     return np.asarray(stats.varies & (stats.missed | beyond))
 
 
-def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
+def certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
     with np.errstate(divide="ignore", invalid="ignore"):
         error = (stats.error[None, :] * sums.abs_y + sums.uncertain) / sums.denominator

@@ -99,7 +99,7 @@ def sort_segments(x: Floats, w: Floats, starts: Rows) -> Sorted:
 
 @compiled
 def _row(ends: Floats, rank: float, more: int) -> int:
-    return min(max(np.searchsorted(ends, rank) + more, 0), ends.size - 1)
+    return min(max(int(np.searchsorted(ends, rank)) + more, 0), ends.size - 1)
 
 
 @compiled
@@ -159,10 +159,7 @@ def _index(
             part = np.int64(min(max((edges[e] - steps[r, 0]) * steps[r, 1], 0.0), PARTS - 1.0))
             parts[r, part + 1] += 1
     for r in range(REGIONS):
-        total = below[r]
-        for p in range(PARTS + 1):
-            total += parts[r, p]
-            first_edge[r, p] = total
+        first_edge[r] = below[r] + np.cumsum(parts[r])
 
 
 @compiled
@@ -194,14 +191,14 @@ def _frame(
                 size += 1
             brackets[i, 0], brackets[i, 1] = v[first], v[last]
         rank = levels[i] * max(mass * scaled - 1.0, 0.0)  # the rows that the quantile of these values rests on
-        buffer[size] = v[min(np.searchsorted(ends, rank / scaled, side="right"), n - 1)]
+        buffer[size] = v[min(int(np.searchsorted(ends, rank / scaled, side="right")), n - 1)]
         buffer[size + 1] = v[_row(ends, (rank + 1.0) / scaled, 0)]
         size += 2
         if rule.central[i]:
             low += brackets[i, 0] / rule.central.sum()
             high += brackets[i, 1] / rule.central.sum()
     if not rule.central.any():
-        rank = ends[min(np.searchsorted(v, center), n - 1)]
+        rank = ends[min(int(np.searchsorted(v, center)), n - 1)]
         low, high = v[_row(ends, rank - widest * mass, -1)], v[_row(ends, rank + widest * mass, 1)]
     if v[0] == v[-1]:
         low = high = center
@@ -215,10 +212,11 @@ def _frame(
     _index(edges, size, place, slots, runs, count, found.steps[g], found.first_edge[g])
     near, some = np.empty(flips.size), 3
     near[0], near[1], near[2] = low, center, np.nextafter(high, np.inf)
-    first, last = min(np.searchsorted(v, low), n - 1), max(np.searchsorted(v, high, side="right") - 1, 0)
+    last = max(int(np.searchsorted(v, high, side="right")) - 1, 0)
+    first = min(int(np.searchsorted(v, low)), last)
     around = (flips.size - SPARE - 3) // 2
     for p in range(around):
-        value = v[min(first, last) + (last - min(first, last)) * p // (around - 1)]
+        value = v[first + (last - first) * p // (around - 1)]
         if low <= value <= high:
             near[some], near[some + 1] = value, np.nextafter(value, np.inf)
             some += 2

@@ -115,6 +115,27 @@ def test_a_segment_seen_by_a_small_pilot_is_within_its_bound(monkeypatch, tmp_pa
                 )
 
 
+def test_segments_that_no_pilot_saw_are_looked_at_again(monkeypatch, tmp_path):
+    """Files in the order of their days: the pilot looks into few of them, and every day is another 40 away."""
+    monkeypatch.setattr("excir_dask.lake.pilot.SMALL", 1000)
+    monkeypatch.setattr("excir_dask.lake.pilot.ROWS", 1000)
+    monkeypatch.setattr("excir_dask.lake.pilot.GROUPS", 3)
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(12), 3000)
+    table = pd.DataFrame({"day": day, "drifts": rng.normal(40.0 * day, 1.0), "stays": rng.lognormal(size=day.size)})
+    table["pred"] = table["drifts"] + 3 * table["stays"] + rng.normal(size=day.size)
+    lake = write_lake(tmp_path / "lake", table, files=12)
+    found = explain(lake, output="pred", features=["drifts", "stays"], by="day")
+    for name in found.by.names:
+        mine = table[table["day"] == int(name)]
+        for row in found.segment(name).features.itertuples():
+            exact = cir(mine[row.feature].to_numpy(), mine["pred"].to_numpy())
+            assert abs(row.cir - exact) <= row.center_bound + EXACT
+            assert row.center_bound < 0.03
+    later = explain(lake, output="pred", features=["drifts", "stays"], by="day", reference=found)
+    assert later.segment("3").state.reference == found.segment("3").state.reference
+
+
 def test_scores_of_all_rows_do_not_depend_on_segments():
     table = frame(4)
     with_segments = explain(table, output="pred", features=FEATURES, by="region")
