@@ -1,4 +1,4 @@
-"""The loops that make a frame of a column for every segment, from sorted values (20 microseconds each)."""
+"""The loops that make a frame of a column for every segment, from sorted values."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ def _index(
         for r in range(REGIONS):
             below[r] += slot < 2 * r + 1
         if slot % 2 == 1:
-            r = slot // 2
-            part = np.int64(min(max((edges[e] - steps[r, 0]) * steps[r, 1], 0.0), PARTS - 1.0))
-            parts[r, part + 1] += 1
+            region = slot // 2
+            part = np.int64(min(max((edges[e] - steps[region, 0]) * steps[region, 1], 0.0), PARTS - 1.0))
+            parts[region, part + 1] += 1
     for r in range(REGIONS):
         first_edge[r] = below[r] + np.cumsum(parts[r])
 
