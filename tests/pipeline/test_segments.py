@@ -235,8 +235,14 @@ def test_segments_of_days_merge_to_those_of_all_days():
     merged, whole = merge(days), explain(pd.concat(tables), reference=days[0], **options)
     assert merged.by.names == whole.by.names
     for name in merged.by.names:
-        one, other = merged.segment(name), whole.segment(name)
-        assert_same(one, other)
+        one, other = merged.segment(name), whole.segment(name)  # a run may look closer, from the same state
+        for part in ("columns", "pairs"):
+            for field, array in arrays_of(getattr(other.state.state, part)).items():
+                mine = getattr(getattr(one.state.state, part), field)
+                if field != "units":  # a frame has no row groups
+                    np.testing.assert_allclose(mine, array, rtol=EXACT, atol=1e-8, err_msg=field)
+        a, b = tables(one), tables(other)
+        assert (np.abs(a["cir"] - b["cir"]) <= a["center_bound"] + b["center_bound"] + EXACT).all()
         assert one.facts.rows == other.facts.rows
 
 
