@@ -227,18 +227,18 @@ def test_a_later_run_has_the_segments_of_its_reference():
 
 
 def test_segments_of_days_merge_to_those_of_all_days():
-    tables = [frame(20), frame(21), frame(22)]
-    tables[2] = tables[2][tables[2]["region"] != "rare"]
+    parts = [frame(20), frame(21), frame(22)]
+    parts[2] = parts[2][parts[2]["region"] != "rare"]
     options = {"output": "pred", "features": FEATURES, "by": "region", "groups": {"g": FEATURES[:2]}}
-    days = [explain(tables[0], **options)]
-    days += [explain(table, reference=days[0], **options) for table in tables[1:]]
-    merged, whole = merge(days), explain(pd.concat(tables), reference=days[0], **options)
+    days = [explain(parts[0], **options)]
+    days += [explain(table, reference=days[0], **options) for table in parts[1:]]
+    merged, whole = merge(days), explain(pd.concat(parts), reference=days[0], **options)
     assert merged.by.names == whole.by.names
     for name in merged.by.names:
         one, other = merged.segment(name), whole.segment(name)  # a run may look closer, from the same state
-        for part in ("columns", "pairs"):
-            for field, array in arrays_of(getattr(other.state.state, part)).items():
-                mine = getattr(getattr(one.state.state, part), field)
+        for kind in ("columns", "pairs"):
+            for field, array in arrays_of(getattr(other.state.state, kind)).items():
+                mine = getattr(getattr(one.state.state, kind), field)
                 if field != "units":  # a frame has no row groups
                     np.testing.assert_allclose(mine, array, rtol=EXACT, atol=1e-8, err_msg=field)
         a, b = tables(one), tables(other)
