@@ -78,7 +78,7 @@ class Closer:
 
     def _outputs_found(self, lake: LakeState) -> LakeState:
         stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
-        if not _missed(stats, lake.references.outputs).any():
+        if not missed(stats, lake.references.outputs).any():
             return lake
         log.info("all columns read again: quartiles of the outputs lie outside the pilot's range")
         span = self.scans.all_summaries(lake.centering, np.zeros(len(lake.features), dtype=bool))[1]
@@ -86,7 +86,7 @@ class Closer:
 
     def _columns_found(self, lake: LakeState) -> LakeState:
         reference = lake.references.features
-        left = _missed(settle(lake.state.columns, reference, lake.centering), reference)
+        left = missed(settle(lake.state.columns, reference, lake.centering), reference)
         if not left.any():
             return lake
         log.info("%s read again: quartiles lie outside the pilot's range", count(int(left.sum()), "column"))
@@ -97,7 +97,7 @@ class Closer:
         """Centres that are certain enough, as far as further looks can make them so."""
         found, before = settle_state(lake), np.inf
         for _ in range(ROUNDS):
-            error = _certified_outputs(found)
+            error = certified_outputs(found)
             if error.max(initial=0.0) <= wide or error.max() >= _PROGRESS * before:
                 break
             log.info("all columns read again for a closer look at the quartiles of the outputs")
@@ -114,7 +114,7 @@ class Closer:
         stats, sums = subset(found.features, slice(width)), subset(found.sums, slice(width), axis=-1)
         before = np.full(width, np.inf)
         for _ in range(ROUNDS):
-            error = _certified(stats, sums, outputs)
+            error = certified(stats, sums, outputs)
             better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
             opened = stats.varies & (error > wide) & better
             if not opened.any():
@@ -147,7 +147,7 @@ class Closer:
         return self.scans.all_rows(references, (), self.request, left)[0].state
 
 
-def _missed(stats: ColumnStats, reference: Reference) -> Mask:
+def missed(stats: ColumnStats, reference: Reference) -> Mask:
     """Columns with a quantile outside its bracket, or a centre beyond the cells around the provisional one."""
     edges = reference.flip_edges
     last = np.where(np.isfinite(edges), edges, -np.inf).max(axis=1, initial=-np.inf)
@@ -156,13 +156,13 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
     return np.asarray(stats.varies & (stats.missed | beyond))
 
 
-def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
+def certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
     error = _relative(stats.error[None, :] * sums.abs_y + _STRICT * sums.column_doubt, sums)
     return np.asarray(np.where(outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
 
 
-def _certified_outputs(found: Settled) -> Floats:
+def certified_outputs(found: Settled) -> Floats:
     """The largest error of an output's scores, as far as that is the output's to mend."""
     sums = found.sums
     error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + _STRICT * sums.output_doubt, sums)

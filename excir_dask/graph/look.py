@@ -16,6 +16,7 @@ from excir_dask.graph.lake_state import LakeState, Settled
 from excir_dask.graph.pass_scan import PassRequest, References
 from excir_dask.graph.pilot_scan import reference_of, segments_of
 from excir_dask.graph.scans import PilotFound, Scans
+from excir_dask.graph.segment_closer import close_segments
 from excir_dask.graph.segment_scan import SegmentNames, SegmentReferences, choose_segments
 from excir_dask.graph.segment_states import SegmentStates, given_segments, segment_states, shared_indicators
 from excir_dask.kernels.brackets import make_reference
@@ -63,6 +64,8 @@ class Found:
     sample: RowSample | None
     segments: SegmentStates | None
     """None where nobody asked for segments"""
+    closest: SegmentStates | None
+    """the same after further looks: what scores follow from"""
 
 
 @dataclass(frozen=True)
@@ -110,15 +113,17 @@ def look(
         centering, layout.features, start.categories, start.too_many, start.references, columns.state,
         replace(span, segments=()),
     )  # fmt: skip
-    by = None
+    by = closest = None
     if start.segments is not None:
         by = segment_states(seen, layout.by, start.segments, columns.segments, span.segments)
+        closest = close_segments(scans, wanted, seen, by)
     settled, best = Closer(scans, wanted).settle(seen)
     sample = columns.sample
     if sample is not None and sample.draws.size < min(request.sample_rows, span.counts.used):
         share = span.counts.used / max(span.counts.sampled + span.counts.filtered_out, 1)
         sample = scans.picked_rows(request.sample_rows, draw_threshold(int(request.sample_rows / share), plan.rows))
-    return Found(names, settled, best if reference is None else seen, sample, by)
+    kept = by if reference is not None else closest  # states of a given reference can be merged with its own
+    return Found(names, settled, best if reference is None else seen, sample, kept, closest)
 
 
 def _pilot(scans: Scans, request: Request, pilot: Pilot) -> _Start:

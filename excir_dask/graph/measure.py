@@ -55,7 +55,9 @@ class Measurement:
     sample: RowSample | None
     """rows of the columns of numbers; None where none were requested"""
     segments: SegmentStates | None
-    """the states of the segments; None where nobody asked"""
+    """the states of the segments to keep; None where nobody asked"""
+    closest_segments: SegmentStates | None
+    """those that their scores follow from"""
     bytes_read: int
     """compressed bytes of the column chunks that were read"""
     resumed_states: int | None
@@ -145,6 +147,7 @@ def measure(
         found.settled.sums,
         found.sample,
         found.segments,
+        found.closest,
         scans.cost.bytes_read,
         None if checkpoint is None else scans.cost.resumed,
         sources,

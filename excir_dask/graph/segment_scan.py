@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from excir_dask.lake.blocks import Block
 from excir_dask.lake.segments import OTHER
 
 Floats = NDArray[np.float64]
-Value = TypeVar("Value")
 
 PILOT_VALUES = 2**24
 """values of the pilot's rows that are kept for the references of segments, per column block (128 MB)"""
@@ -142,10 +141,10 @@ def concatenate_pilot_rows(parts: Sequence[PilotRows]) -> PilotRows:
 
 
 def merge_present(
-    merge: Callable[[Sequence[Value]], Value], parts: Sequence[tuple[Value | None, ...]]
-) -> tuple[Value | None, ...]:
+    merge: Callable[[Sequence[Any]], Any], parts: Sequence[tuple[Any | None, ...]]
+) -> tuple[Any | None, ...]:
     """Each segment over the rows of the parts that have some of it."""
-    found: list[Value | None] = []
+    found: list[Any | None] = []
     for of_segment in zip(*parts, strict=True):
         some = [each for each in of_segment if each is not None]
         found.append(merge(some) if len(some) > 1 else some[0] if some else None)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from excir_dask.errors import UsageError
-from excir_dask.graph.lake_state import LakeState
+from excir_dask.graph.lake_state import LakeState, check_alike, merge_lakes
 from excir_dask.graph.pass_scan import PassSpan, References
 from excir_dask.graph.segment_scan import SegmentNames, SegmentReferences
 from excir_dask.kernels.brackets import make_reference
@@ -55,6 +55,21 @@ def segment_states(
         span = replace(span, output_names=span.output_names or lake.span.output_names)
         lakes.append(_identified(replace(lake, references=mine, state=state, span=span)))
     return SegmentStates(by, tuple(names), tuple(lakes))
+
+
+def merge_segments(parts: Sequence[SegmentStates], names: Sequence[str]) -> SegmentStates:
+    """The rows of all parts, which messages call ``names``; a part may lack segments that others have."""
+    lakes: dict[str, list[LakeState]] = {}
+    owners: dict[str, list[str]] = {}
+    for part, owner in zip(parts, names, strict=True):
+        for name, lake in zip(part.names, part.lakes, strict=True):
+            lakes.setdefault(name, []).append(lake)
+            owners.setdefault(name, []).append(owner)
+    for name, found in lakes.items():
+        check_alike(found, owners[name], "then merge them")
+    merged = {name: merge_lakes(found) for name, found in lakes.items()}
+    order = sorted(merged, key=lambda name: (name == OTHER, -merged[name].span.counts.used, name))
+    return SegmentStates(parts[0].by, tuple(order), tuple(merged[name] for name in order))
 
 
 def _identified(lake: LakeState) -> LakeState:

@@ -54,7 +54,7 @@ def state_digest(source: LakeState | Path) -> str:
     return hashlib.sha256(_packed(source)).hexdigest()
 
 
-def _packed(state: LakeState) -> pa.Buffer:
+def _packed(state: LakeState | SegmentStates) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, _CODEC) as stream:
         stream.write(freeze(state))

@@ -297,10 +297,8 @@ def column_pass(x: Floats, grid: Grid, side: Side, tally: Tally, memory: Scratch
     With d = x - center, m = w (y - b) and p = d m, s is the sign of p: that of d times that of m, and zero counts as
     positive. What was added before a -1 is to be thrown away.
     """
-    memory.counts[:] = 0
-    memory.masses[:] = 0.0
-    memory.totals[:] = 0.0
-    memory.seen[:] = 0
+    memory.counts[:], memory.seen[:] = 0, 0
+    memory.masses[:], memory.totals[:] = 0.0, 0.0
     _number_codes(grid, memory)
     outputs, joint = side.moves.shape[0], side.coarse.shape[0]
     unit = np.zeros((outputs, 2))

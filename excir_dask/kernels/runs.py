@@ -92,3 +92,20 @@ def quantile(runs: Elements, level: float) -> Quantile | None:
         moved = min(slack, 1.0) * (around[1] - around[0])
         low, high = max(low - moved, weight * around[0]), min(high + moved, weight * around[1])
     return Quantile(value / weight, low / weight, high / weight, (around[0], around[1]))
+
+
+def enclosing(runs: Elements, level: float, low: float, high: float) -> tuple[float, float]:
+    """Values between which a linear quantile lies; ``low`` and ``high`` are those of all values."""
+    found = quantile(runs, level)
+    if found is not None:
+        return found.around
+    rank = level * max(float(runs.ends[-1]) - 1.0, 0.0)
+    slack = 0.0 if runs.whole else 1e-9 * float(runs.ends[-1])
+    first = min(int(np.searchsorted(runs.ends, rank - slack, side="right")), runs.ends.size - 1)
+    last = min(int(np.searchsorted(runs.ends, rank + 1.0 + slack, side="left")), runs.ends.size - 1)
+    # a run without limits lies between its neighbours, which have some
+    below = runs.low[first] if np.isfinite(runs.low[first]) else runs.high[first - 1] if first else low
+    above = (
+        runs.high[last] if np.isfinite(runs.high[last]) else runs.low[last + 1] if last + 1 < runs.low.size else high
+    )
+    return (float(below) if np.isfinite(below) else low, float(above) if np.isfinite(above) else high)

@@ -1,4 +1,4 @@
-"""The loops that make a frame of a column for every segment, from sorted values (20 microseconds each)."""
+"""The loops that make a frame of a column for every segment, from sorted values."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def sort_segments(x: Floats, w: Floats, starts: Rows) -> Sorted:
 
 @compiled
 def _row(ends: Floats, rank: float, more: int) -> int:
-    return min(max(np.searchsorted(ends, rank) + more, 0), ends.size - 1)
+    return min(max(int(np.searchsorted(ends, rank)) + more, 0), ends.size - 1)
 
 
 @compiled
@@ -117,7 +117,7 @@ def _unique(edges: Floats, count: int, found: Floats) -> int:
 
 @compiled
 def _slots(brackets: Floats, origin: float, scale: float, thin: int, slots: NDArray[np.uint8], runs: Rows) -> int:
-    """Odd slots for the buckets that hold a bracket; writes where they begin and end, and returns how many there are."""
+    """Odd slots for the buckets that hold a bracket; writes where they begin and end, and returns their number."""
     top = slots.size - 1
     firsts, lasts = np.empty(len(brackets), np.int64), np.empty(len(brackets), np.int64)
     for i in range(len(brackets)):
@@ -139,10 +139,11 @@ def _slots(brackets: Floats, origin: float, scale: float, thin: int, slots: NDAr
 
 @compiled
 def _index(
-    edges: Floats, size: int, origin: float, scale: float, slots: NDArray[np.uint8], runs: Rows, count: int,
+    edges: Floats, size: int, place: tuple[float, float], slots: NDArray[np.uint8], runs: Rows, count: int,
     steps: Floats, first_edge: NDArray[np.uint16],
 ) -> None:  # fmt: skip
     """Where the parts of each odd slot begin, and how many edges lie below each of them."""
+    origin, scale = place
     top = float(slots.size - 1)
     parts = np.zeros((REGIONS, PARTS + 1), np.int64)
     below = np.zeros(REGIONS, np.int64)
@@ -154,22 +155,22 @@ def _index(
         for r in range(REGIONS):
             below[r] += slot < 2 * r + 1
         if slot % 2 == 1:
-            r = slot // 2
-            part = np.int64(min(max((edges[e] - steps[r, 0]) * steps[r, 1], 0.0), PARTS - 1.0))
-            parts[r, part + 1] += 1
+            region = slot // 2
+            part = np.int64(min(max((edges[e] - steps[region, 0]) * steps[region, 1], 0.0), PARTS - 1.0))
+            parts[region, part + 1] += 1
     for r in range(REGIONS):
-        total = below[r]
-        for p in range(PARTS + 1):
-            total += parts[r, p]
-            first_edge[r, p] = total
+        first_edge[r] = below[r] + np.cumsum(parts[r])
 
 
 @compiled
 def _frame(
-    v: Floats, ends: Floats, effect: float, scaled: float, support: float, center: float, place: tuple[float, float],
-    rule: Rule, slots: NDArray[np.uint8], edges: Floats, steps: Floats, first_edge: NDArray[np.uint16], flips: Floats,
+    v: Floats, ends: Floats, figures: tuple[float, float, float, float], place: tuple[float, float], rule: Rule,
+    found: Frames, g: int,
 ) -> None:  # fmt: skip
+    """Make the frame of sorted values; ``figures`` are effect, factor to ranks, support and provisional centre."""
+    effect, scaled, support, center = figures
     origin, scale = place
+    slots, edges, flips = found.slots[g], found.edges[g], found.flip_edges[g]
     n, mass, levels = v.size, ends[-1], rule.levels
     picks, most = rule.picks, rule.reaches[3]
     buffer, size = np.empty(edges.size), 0
@@ -190,14 +191,14 @@ def _frame(
                 size += 1
             brackets[i, 0], brackets[i, 1] = v[first], v[last]
         rank = levels[i] * max(mass * scaled - 1.0, 0.0)  # the rows that the quantile of these values rests on
-        buffer[size] = v[min(np.searchsorted(ends, rank / scaled, side="right"), n - 1)]
+        buffer[size] = v[min(int(np.searchsorted(ends, rank / scaled, side="right")), n - 1)]
         buffer[size + 1] = v[_row(ends, (rank + 1.0) / scaled, 0)]
         size += 2
         if rule.central[i]:
             low += brackets[i, 0] / rule.central.sum()
             high += brackets[i, 1] / rule.central.sum()
     if not rule.central.any():
-        rank = ends[min(np.searchsorted(v, center), n - 1)]
+        rank = ends[min(int(np.searchsorted(v, center)), n - 1)]
         low, high = v[_row(ends, rank - widest * mass, -1)], v[_row(ends, rank + widest * mass, 1)]
     if v[0] == v[-1]:
         low = high = center
@@ -208,13 +209,14 @@ def _frame(
     brackets[levels.size, 0], brackets[levels.size, 1] = low, high
     runs = np.zeros((REGIONS, 2), np.int64)
     count = _slots(brackets, origin, scale, rule.thin, slots, runs)
-    _index(edges, size, origin, scale, slots, runs, count, steps, first_edge)
+    _index(edges, size, place, slots, runs, count, found.steps[g], found.first_edge[g])
     near, some = np.empty(flips.size), 3
     near[0], near[1], near[2] = low, center, np.nextafter(high, np.inf)
-    first, last = min(np.searchsorted(v, low), n - 1), max(np.searchsorted(v, high, side="right") - 1, 0)
+    last = max(int(np.searchsorted(v, high, side="right")) - 1, 0)
+    first = min(int(np.searchsorted(v, low)), last)
     around = (flips.size - SPARE - 3) // 2
     for p in range(around):
-        value = v[min(first, last) + (last - min(first, last)) * p // (around - 1)]
+        value = v[first + (last - first) * p // (around - 1)]
         if low <= value <= high:
             near[some], near[some + 1] = value, np.nextafter(value, np.inf)
             some += 2
@@ -231,8 +233,5 @@ def make_frames(
         if support[s] <= 0.0:
             continue
         rows = slice(column.starts[s], column.starts[s] + column.counts[s])
-        g = where[s]
-        _frame(
-            column.values[rows], column.ends[rows], column.effect[s], scaled[s], support[s], centers[s], place, rule,
-            found.slots[g], found.edges[g], found.steps[g], found.first_edge[g], found.flip_edges[g],
-        )  # fmt: skip
+        figures = column.effect[s], scaled[s], support[s], centers[s]
+        _frame(column.values[rows], column.ends[rows], figures, place, rule, found, where[s])

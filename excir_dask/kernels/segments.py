@@ -133,8 +133,8 @@ class SegmentTallies:
         arrays = _thinned(arrays_of(reference))
         arrays["center"] = np.where(reference.center == 0.0, -0.0, reference.center)
         self.grids, self.thin = Grids(**arrays), reference.slots.shape[1] // arrays["slots"].shape[1]
-        joint = COARSE if self.found.joint.size else 0
-        self.memory = scratch(side.side.rows, self.outputs, arrays["slots"].shape[1], joint)
+        buckets, joint = arrays["slots"].shape[1], self.found.joint.size > 0
+        self.memory = scratch(side.side.rows, self.outputs, buckets, COARSE, joint)
         self.passed = 0
 
     def watch(self, columns: Iterable[Floats]) -> Iterator[Floats]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from excir_dask.kernels.brackets import narrowed
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.reference import Reference
-from excir_dask.kernels.runs import Elements, quantile
+from excir_dask.kernels.runs import Elements, enclosing, quantile
 from excir_dask.kernels.state import ColumnState
 from excir_dask.kernels.summaries import rank_scale
 
@@ -141,6 +141,25 @@ def _jump(runs: Elements, n: int, levels: Sequence[float], spread: float) -> flo
 
 def _known(runs: Elements) -> tuple[float, float]:
     return float(np.nanmin(runs.low)), float(np.nanmax(runs.high))
+
+
+def opened(state: ColumnState, reference: Reference, stats: ColumnStats, centering: str) -> Reference:
+    """The same as :func:`sharpened` for columns whose quantiles may lie outside the brackets.
+
+    What was counted says which brackets such a quantile lies between.
+    """
+    brackets, centers, reach = [], stats.center.copy(), stats.error.copy()
+    for j in range(reference.columns):
+        runs = elements(state, reference, j)
+        limits = float(state.low[j]), float(state.high[j])
+        levels = sorted({0.25, 0.75, *CENTERINGS[centering].levels})
+        found = [enclosing(runs, level, *limits) for level in levels]
+        brackets.append(found)
+        if stats.missed[j]:
+            ends = [found[levels.index(level)] for level in CENTERINGS[centering].levels] or [limits]
+            low, high = (float(np.mean([each[side] for each in ends])) for side in (0, 1))
+            centers[j], reach[j] = low + (high - low) / 2, (high - low) / 2
+    return narrowed(reference, centers, brackets, reach)
 
 
 def sharpened(state: ColumnState, reference: Reference, stats: ColumnStats, centering: str) -> Reference:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -80,6 +80,11 @@ class RowCounts:
     """of the rest, dropped because the weight is missing or zero"""
 
     @property
+    def matching(self) -> int:
+        """Rows in the slices that match the row filter."""
+        return self.read - self.filtered_out
+
+    @property
     def used(self) -> int:
         return self.sampled - self.without_output - self.without_weight
 
@@ -95,7 +100,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """The same for each of some segments."""
+    """The same for each of some segments, which have no rows that do not match."""
 
     read: NDArray[np.int64]
     sampled: NDArray[np.int64]
@@ -104,8 +109,7 @@ class SegmentRows:
 
     def of(self, where: NDArray[np.bool_]) -> RowCounts:
         """Rows of some of them together."""
-        parts = (self.read, self.sampled, self.without_output, self.without_weight)
-        return RowCounts(*(int(part[where].sum()) for part in parts))
+        return RowCounts(**{each.name: int(getattr(self, each.name)[where].sum()) for each in fields(self)})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from excir_dask.errors import NoRowsError
 from excir_dask.graph.checkpoint import Checkpoint
@@ -97,8 +97,9 @@ def run(
     out_of_range = [] if inputs.snapshot is None else out_of_range_columns(inputs.snapshot, sample, inputs.layout.fixed)
     groups = all_groups(inputs.groups, selection, measured, table)
     of_outputs, by = output_table(output_names, inputs.outputs, outputs.stats), None
-    if measured.segments is not None:
-        by = score_segments(measured.segments, of_outputs, groups, whole_groups, options.rank_by)
+    if measured.closest_segments is not None:
+        by = score_segments(measured.closest_segments, of_outputs, groups, whole_groups, options.rank_by)
+        by = replace(by, source=measured.segments)
     explanation = Explanation(
         features=table,
         groups=group_table(table, groups, options.rank_by),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from excir_dask.common.atomic import new_folder
 from excir_dask.errors import LakeError
 from excir_dask.results import views
-from excir_dask.results.explanation import Explanation, write_files, write_manifest
+from excir_dask.results.explanation import Explanation, write_files
+from excir_dask.results.explanation_files import write_manifest
 from excir_dask.results.record import Record
 from excir_dask.results.storage import MANIFEST, REPORT, read_json, write_json
 

@@ -7,41 +7,21 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from excir_dask.common.atomic import new_folder
 from excir_dask.common.wording import listed
-from excir_dask.errors import LakeError, UsageError, nearest
+from excir_dask.errors import UsageError, nearest
 from excir_dask.graph.state_files import read_state, write_state
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
+from excir_dask.results.explanation_files import FORMAT, MAIN, VERSION, named_groups, read_files, write_manifest
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
-from excir_dask.results.record import required
-from excir_dask.results.segments import Segments, read_tables
-from excir_dask.results.storage import (
-    FILES,
-    MANIFEST,
-    REPORT,
-    STATE,
-    check_digests,
-    check_format,
-    check_target,
-    digests,
-    json_text,
-    read_json,
-    write_json,
-)
-from excir_dask.results.tables import (
-    CHANCE_COLUMNS,
-    DEPENDENCE_COLUMNS,
-    completed,
-    group_table,
-    lake_errors,
-    ranking_errors,
-    records,
-)
+from excir_dask.results.segments import Segments
+from excir_dask.results.storage import FILES, REPORT, STATE, check_target, json_text
+from excir_dask.results.tables import group_table, lake_errors, ranking_errors, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,10 +31,6 @@ if TYPE_CHECKING:
     from excir_dask.graph.lake_state import LakeState
     from excir_dask.kernels.uncertainty import Stability
     from excir_dask.results.profile import Profile
-
-FORMAT = "excir-explanation"
-VERSION = 1
-MAIN = "explanation.json"
 
 SHORT = ("feature", "cir", "lift", "direction", "stderr", "dependence", "rank", "flag")
 """columns of the top"""
@@ -322,25 +298,7 @@ class Explanation(views.Displayed):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Explanation:
         """Load a saved explanation; a file that changed since is an error."""
-        import pandas as pd
-
-        source = Path(folder)
-        content = read_json(source, MAIN, "explanation")
-        manifest = read_json(source, MANIFEST, "explanation")
-        check_digests(source, manifest.pop("files", None), "explanation")
-        check_format(source, content, FORMAT, VERSION)
-        groups = completed(pd.read_parquet(source / "groups.parquet"), CHANCE_COLUMNS, "numerator")
-        features = pd.read_parquet(source / "features.parquet")
-        groups["members"] = [list(members) for members in groups["members"]]
-        return cls(
-            features=completed(features, (*CHANCE_COLUMNS, *DEPENDENCE_COLUMNS), "stderr_rows"),
-            groups=groups,
-            outputs=_outputs(required(content, "outputs", str(source / MAIN)), source / MAIN),
-            facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
-            provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
-            source=source / STATE if (source / STATE).is_file() else None,
-            by=read_tables(source),
-        )
+        return cls(**read_files(Path(folder)))
 
     def to_json(self) -> str:
         """Everything that repeats with the run, as JSON that is then identical byte for byte."""
@@ -355,16 +313,6 @@ class Explanation(views.Displayed):
         return json_text(content)
 
 
-def _outputs(found: Any, source: Path) -> pd.DataFrame:
-    """The table of outputs in the main file."""
-    import pandas as pd
-
-    rows = found if isinstance(found, list) else []
-    if not rows or not all(isinstance(row, dict) and isinstance(row.get("output"), str) for row in rows):
-        raise LakeError(f"{source} does not list its outputs ('outputs'); compute the explanation again")
-    return pd.DataFrame(rows)
-
-
 def write_files(explanation: Explanation, folder: Path) -> None:
     """Fill a folder with everything that :func:`write_manifest` then lists."""
     groups = explanation.groups
@@ -372,27 +320,10 @@ def write_files(explanation: Explanation, folder: Path) -> None:
     groups.to_parquet(folder / "groups.parquet", index=False)
     (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
     if len(groups) or explanation.facts.settings.group_correlated is not None:
-        write_groups(_named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
+        write_groups(named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
     if explanation.by is not None:
         explanation.by.write(folder)
     if isinstance(explanation.source, Path):
         shutil.copyfile(explanation.source, folder / STATE)
     elif explanation.source is not None:
         write_state(explanation.source, folder / STATE)
-
-
-def write_manifest(provenance: Provenance, folder: Path) -> None:
-    """Write ``manifest.json`` with the digests of all files that are in the folder.
-
-    A report comes after it: it can be made again from the other files, and may be deleted.
-    """
-    write_json(folder / MANIFEST, {**provenance.to_dict(), "files": digests(folder)})
-
-
-def _named_groups(groups: pd.DataFrame) -> dict[str, list[str]]:
-    """Groups for a later run, without those that vectors and columns of categories form by themselves."""
-    found = {}
-    for name, members in sorted(zip(groups["group"], groups["members"], strict=True)):
-        if not all(member.startswith((f"{name}=", f"{name}[")) for member in members):
-            found[name] = list(members)
-    return found

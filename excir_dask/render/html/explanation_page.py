@@ -28,6 +28,7 @@ from excir_dask.render.html.blocks import (
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
 from excir_dask.render.html.profile_data import profiles
+from excir_dask.render.html.segment_section import segments
 from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
@@ -77,9 +78,9 @@ def sections(explanation: Explanation) -> list[Section]:
     limits = _limits(explanation)
     names = _names(explanation)
     along = profiles(explanation, names[:OUTPUTS], TOP)
-    found = [_ranking(explanation, limits, along), _side_by_side(explanation), _spread(explanation)]
-    found += [_groups(explanation), _table(explanation, limits, names[0] if along else None), _read(explanation)]
-    found += _end(explanation)
+    found = [_ranking(explanation, limits, along), _side_by_side(explanation), segments(explanation, SIGNS)]
+    found += [_spread(explanation), _groups(explanation), _table(explanation, limits, names[0] if along else None)]
+    found += [_read(explanation), *_end(explanation)]
     return [section for section in found if section is not None]
 
 
