@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import dask
 import numpy as np
 import pandas as pd
@@ -16,6 +19,7 @@ from excir_dask.kernels.segment_frames import THIN
 
 FEATURES = ["plain", "skewed", "zeros", "rounded", "holes"]
 EXACT = 1e-12
+FILES = ("explanation.json", "segments.parquet", "segments.bin")
 
 
 def frame(seed: int, rows: int = 4000) -> pd.DataFrame:
@@ -35,6 +39,12 @@ def frame(seed: int, rows: int = 4000) -> pd.DataFrame:
     table["flag"] = rng.random(rows) < 0.3
     table["weight"] = rng.integers(1, 4, rows) * 1.0
     return table
+
+
+def saved(explanation: Explanation, folder: Path) -> list[bytes]:
+    """What must not change by a byte."""
+    where = explanation.save(folder, report=False)
+    return [(where / file).read_bytes() for file in FILES]
 
 
 def rows_of(table: pd.DataFrame, name: str, column: str = "region") -> pd.DataFrame:
@@ -153,12 +163,88 @@ def test_segments_do_not_depend_on_threads_and_hardly_on_slices(tmp_path):
     found = []
     for scheduler in ("synchronous", "threads"):
         with dask.config.set(scheduler=scheduler):
-            folder = explain(lake, **options).save(tmp_path / scheduler, report=False)
-        found.append(
-            [(folder / file).read_bytes() for file in ("explanation.json", "segments.parquet", "segments.bin")]
-        )
+            found.append(saved(explain(lake, **options), tmp_path / scheduler))
     assert found[0] == found[1]
     assert_same(explain(lake, **options).segment("EU"), explain(lake, **options, budget=2**20).segment("EU"))
+
+
+def test_an_in_process_cluster_does_not_change_a_byte_of_segments(tmp_path):
+    from distributed import Client
+
+    lake = write_lake(tmp_path / "lake", frame(23, 20_000), files=5, row_group_size=1000)
+    options = {"output": ["pred", "other"], "features": FEATURES, "by": ["region", "flag"], "budget": 2**20,
+               "weights": "weight", "groups": {"g": FEATURES[:3]}}  # fmt: skip
+    with dask.config.set(scheduler="synchronous"):
+        expected = saved(explain(lake, **options), tmp_path / "alone")
+    with Client(processes=False, n_workers=2, threads_per_worker=2, dashboard_address=":0") as client:
+        assert saved(explain(lake, scheduler=client, **options), tmp_path / "cluster") == expected
+
+
+def test_a_run_with_segments_takes_up_the_states_that_it_finds(tmp_path):
+    lake = write_lake(tmp_path / "lake", frame(24, 20_000), files=5, row_group_size=1000)
+    options = {"output": "pred", "features": FEATURES, "by": "region", "budget": 2**20}
+    expected = saved(explain(lake, **options), tmp_path / "alone")
+    states, resumed = tmp_path / "states", {"checkpoint": tmp_path / "states", **options}
+    first = explain(lake, **resumed)
+    everything = sorted(states.glob("*/*.state"))
+    for path in everything[::2]:
+        path.unlink()
+    again = explain(lake, **resumed)
+    assert again.provenance.resumed_states == len(everything) // 2
+    assert 0 < again.provenance.bytes_read < first.provenance.bytes_read
+    third = explain(lake, **resumed)
+    assert third.provenance.bytes_read == 0
+    for name, found in {"first": first, "again": again, "third": third}.items():
+        assert saved(found, tmp_path / name) == expected
+
+
+@pytest.mark.parametrize("where", ["plain > 0.5 and code != 1", "day >= 7 and region != 'US'"])
+@pytest.mark.parametrize("weights", [None, "weight"])
+def test_segments_of_rows_that_match_are_those_of_a_lake_of_these_rows(where, weights, tmp_path):
+    """Files are in the order of their days, so that footers rule row groups out."""
+    table = frame(25).assign(day=np.arange(4000) // 400)
+    table.loc[::13, "pred"] = np.nan
+    mine = table.query(where.replace("region != 'US'", "region.notna() and region != 'US'"))
+    lake = write_lake(tmp_path / "lake", table, files=2, row_group_size=200)
+    options = {"output": "pred", "features": FEATURES, "by": "region", "weights": weights, "groups": {"g": FEATURES}}
+    expected = explain(mine, **options)
+    for source in (lake, table):
+        found = explain(source, where=where, **options)
+        assert found.by.names == expected.by.names
+        for name in found.by.names:
+            one, other = found.segment(name), expected.segment(name)
+            assert_same(one, other, ("cir", "null", "lift", "dependence", "stderr_rows", "q25", "q75"))
+            assert np.abs(one.groups["cir"] - other.groups["cir"]).max() <= EXACT
+            assert replace(one.facts.rows, row_groups=0) == replace(other.facts.rows, row_groups=0)
+    assert found.facts.rows.filtered_out == len(table) - len(mine)
+
+
+def test_rows_of_a_segment_are_estimated_from_the_row_groups_that_were_drawn(tmp_path):
+    table = frame(26, 20_000).assign(day=np.arange(20_000) // 2000)
+    lake = write_lake(tmp_path / "lake", table, row_group_size=100)
+    options = {"output": "pred", "features": ["plain"], "by": "region", "sampling": "row-groups", "fraction": 0.5}
+    for where, mine in ((None, table), ("day >= 5", table[table["day"] >= 5])):
+        found = explain(lake, where=where, **options)
+        rows = found.segment("EU").facts.rows
+        assert 0.4 < rows.sampled / rows.lake < 0.6
+        assert abs(rows.lake - (mine["region"] == "EU").sum()) < 0.2 * rows.lake
+
+
+@pytest.mark.parametrize("dependence", [True, False])
+def test_a_segment_has_the_chance_and_dependence_of_its_rows(dependence):
+    table = frame(27)
+    table["bends"] = table["pred"] ** 2
+    options = {"output": "pred", "features": [*FEATURES, "bends"], "dependence": dependence}
+    found = explain(table, by="region", **options)
+    columns = ["null", "lift", "lift_stderr", "p_chance", "strength", "stderr"]
+    columns += ["dependence", "dependence_stderr", "dependence_p", "bend"] if dependence else []
+    for name in found.by.names:
+        segment = found.segment(name)
+        one, other = tables(segment), tables(explain(rows_of(table, name), reference=segment, **options))
+        for column in columns:
+            np.testing.assert_allclose(one[column], other[column], rtol=1e-9, atol=1e-12, err_msg=column)
+        assert (one["flag"] == other["flag"]).all()
+        assert one["dependence"].notna().all() == dependence
 
 
 @pytest.mark.parametrize(("by", "name"), [("code", "2"), ("flag", "True"), (["region", "flag"], "EU / False")])
