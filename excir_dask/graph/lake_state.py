@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -50,6 +51,11 @@ class LakeState:
     def joint(self) -> NDArray[np.float64]:
         """Weight by coarse cells, (outputs, names, cells, cells); no cells where nobody asked."""
         return np.concatenate([self.state.pairs.joint, self.span.indicators.pairs.joint], axis=1)
+
+    @cached_property
+    def settled(self) -> Settled:
+        """Centres and sums as far as the state knows them; the bounds say how far that is."""
+        return settle_state(self)
 
     @property
     def reference(self) -> str:

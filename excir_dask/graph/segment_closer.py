@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from excir_dask.common.wording import count
 from excir_dask.graph.closer import certified, certified_outputs, missed
-from excir_dask.graph.lake_state import LakeState, settle_state, with_columns
+from excir_dask.graph.lake_state import LakeState, with_columns
 from excir_dask.graph.pass_scan import PassRequest, References
 from excir_dask.graph.scans import Scans
 from excir_dask.graph.segment_scan import SegmentNames, SegmentReferences
@@ -71,7 +71,7 @@ def close_segments(scans: Scans, request: PassRequest, lake: LakeState, found: S
 
 def _open(lake: LakeState) -> _Open:
     references, span = lake.references, lake.span
-    settled = settle_state(lake)
+    settled = lake.settled
     width = len(lake.features)
     stats = subset(settled.features, slice(width))
     outputs = missed(settled.outputs, references.outputs) | (certified_outputs(settled) > WIDE)

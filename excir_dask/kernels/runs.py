@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,22 +66,22 @@ def quantile(runs: Elements, level: float) -> Quantile | None:
     rank = level * max(total - 1.0, 0.0)
     stop = min(rank + 1.0, total)
     slack = 0.0 if runs.whole else _SLACK * total
-    first = min(int(np.searchsorted(runs.ends, rank - slack, side="right")), runs.ends.size - 1)
-    last = min(int(np.searchsorted(runs.ends, stop + slack, side="left")), runs.ends.size - 1)
-    if np.isnan(runs.low[first : last + 1]).any():
-        return None
-    starts = runs.starts
+    first = min(int(runs.ends.searchsorted(rank - slack, side="right")), runs.ends.size - 1)
+    last = min(int(runs.ends.searchsorted(stop + slack, side="left")), runs.ends.size - 1)
     value = weight = low = high = 0.0
     around = [np.inf, -np.inf]
-    for i in range(first, last + 1):
-        left, right = max(rank, float(starts[i])), min(stop, float(runs.ends[i]))
-        part = max(right - left, 0.0)
-        a, b, size = float(runs.low[i]), float(runs.high[i]), float(runs.ends[i] - starts[i])
-        if runs.whole and right - starts[i] <= 1.0:
+    start = float(runs.ends[first - 1]) if first else 0.0
+    for i in range(first, last + 1):  # plain numbers: two or three runs take a fifth of the time that arrays do
+        a, b, end = float(runs.low[i]), float(runs.high[i]), float(runs.ends[i])
+        if math.isnan(a):
+            return None
+        left, right = max(rank, start), min(stop, end)
+        part, size = max(right - left, 0.0), end - start
+        if runs.whole and right - start <= 1.0:
             b = a
-        elif runs.whole and runs.ends[i] - left <= 1.0:
+        elif runs.whole and end - left <= 1.0:
             a = b
-        at = (left + right) / 2.0 - 0.5 - float(starts[i])
+        at, start = (left + right) / 2.0 - 0.5 - start, end
         guess = a + (b - a) * (min(max(at / (size - 1.0), 0.0), 1.0) if size > 1.0 else 0.5)
         value, weight = value + part * guess, weight + part
         low, high = low + part * a, high + part * b

@@ -102,24 +102,36 @@ def settle(state: ColumnState, reference: Reference, centering: str) -> ColumnSt
 
 def elements(state: ColumnState, reference: Reference, j: int) -> Elements:
     """The runs of values of a column; empty ones are left out."""
-    slots = reference.slots[j]
-    parts = []
-    for slot in range(int(slots[-1]) + 1):
+    unknown = np.full(1, np.nan)
+    weights, low, high, totals = [], [], [], []
+    for slot in range(int(reference.slots[j, -1]) + 1):
         if slot % 2 == 0:
-            total = state.slot_total[j, slot] if state.slot_total.size else 0.0
-            parts.append(np.array([[state.slots[j, slot], np.nan, np.nan, total]]).T)
+            weights.append(state.slots[j, slot : slot + 1])
+            totals.append(state.slot_total[j, slot : slot + 1])
+            low.append(unknown)
+            high.append(unknown)
             continue
         region = slot // 2
-        first, last = map(int, reference.first_edge[j, region, [0, -1]])
-        cells = slice(first + region, last + region + 1)
-        totals = state.cell_total[j, cells] if state.cell_total.size else np.zeros(last - first + 1)
-        parts.append(np.stack([state.cells[j, cells], state.cell_low[j, cells], state.cell_high[j, cells], totals]))
-    weights, low, high, totals = np.concatenate(parts, axis=1)
-    there = weights > 0
+        edges = reference.first_edge[j, region]
+        cells = slice(int(edges[0]) + region, int(edges[-1]) + region + 1)
+        weights.append(state.cells[j, cells])
+        totals.append(state.cell_total[j, cells])
+        low.append(state.cell_low[j, cells])
+        high.append(state.cell_high[j, cells])
+    mass = np.concatenate(weights)
+    there = mass > 0
+    mass = mass[there]
+    total = np.concatenate(totals)
     whole = bool(state.fractional[j] == 0)
     scale = rank_scale(int(state.n[j]), float(state.weight[j]), whole)
-    ends = np.cumsum(weights[there]) * scale
-    return Elements(ends, low[there], high[there], weights[there], totals[there], whole and scale == 1.0)
+    return Elements(
+        np.cumsum(mass) * scale,
+        np.concatenate(low)[there],
+        np.concatenate(high)[there],
+        mass,
+        total[there] if total.size else np.zeros(mass.size),
+        whole and scale == 1.0,
+    )
 
 
 def _jump(runs: Elements, n: int, levels: Sequence[float], spread: float) -> float:

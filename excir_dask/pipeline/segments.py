@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from excir_dask.graph.lake_state import settle_state
 from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.pipeline.metadata import output_figures
 from excir_dask.pipeline.scoring import score_table
@@ -61,11 +60,10 @@ def score_segments(
 
     features, of_outputs = [], []
     for name, lake in zip(states.names, states.lakes, strict=True):
-        settled = settle_state(lake)
-        table = score_table(lake, settled, list(outputs["output"]), whole_units, rank_by)
+        table = score_table(lake, lake.settled, list(outputs["output"]), whole_units, rank_by)
         table.insert(0, "segment", name)
         features.append(table)
-        of_outputs.append(outputs.assign(**output_figures(settled.outputs)))
+        of_outputs.append(outputs.assign(**output_figures(lake.settled.outputs)))
         of_outputs[-1].insert(0, "segment", name)
     joined = pd.concat(features, ignore_index=True)
     return Segments(

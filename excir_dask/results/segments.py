@@ -74,6 +74,8 @@ def segment_groups(features: pd.DataFrame, groups: Mapping[str, Sequence[str]], 
         found = group_table(table, groups, rank_by)
         found.insert(0, "segment", name)
         parts.append(found)
+        if not groups:  # a table without rows is the same for all
+            break
     return pd.concat(parts, ignore_index=True)
 
 
