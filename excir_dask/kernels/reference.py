@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 BUCKETS = 2048
 """equal buckets over a column's range: their counts stay in the first-level cache"""
 
+THIN = 8
+"""buckets that share a slot and a coarse cell in references of segments, so that loops may take them as one"""
+
 COARSE = 16
 """coarse cells of a column, about equally full: what joint counts are made of"""
 
@@ -71,6 +74,12 @@ class Reference:
     @property
     def columns(self) -> int:
         return self.center.size
+
+    @property
+    def thin(self) -> int:
+        """Neighbouring buckets that may be taken as one: ``THIN``, or 1."""
+        shared = (np.array_equal(each[:, ::THIN], each[:, THIN - 1 :: THIN]) for each in (self.slots, self.coarse))
+        return THIN if all(shared) else 1  # both ascend
 
     @property
     def nbytes(self) -> int:

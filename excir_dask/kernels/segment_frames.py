@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,6 @@ from excir_dask.kernels.reference import PARTS, REGIONS, SPARE
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-THIN = 8
-"""buckets that always share a slot and a coarse cell, so that loops may take them as one"""
 
 
 class Sorted(NamedTuple):
@@ -64,9 +62,19 @@ class Frames(NamedTuple):
     flip_edges: Floats
 
 
-@compiled
 def sort_segments(x: Floats, w: Floats, starts: Rows) -> Sorted:
     """The finite values of every segment in order."""
+    if not w.size:
+        x = x.copy()
+        for start, stop in pairwise(starts.tolist()):
+            x[start:stop].sort()  # numpy's vector code takes a third of the time of a compiled sort
+    found: Sorted = _sorted(x, w, starts)
+    return found
+
+
+@compiled
+def _sorted(x: Floats, w: Floats, starts: Rows) -> Sorted:
+    """The same where values without weights are in order already."""
     segments = starts.size - 1
     values, ends, counts = np.empty(x.size), np.empty(x.size), np.zeros(segments, np.int64)
     effect, whole, totals = np.ones(segments), np.ones(segments, np.bool_), np.zeros(segments)
@@ -90,7 +98,7 @@ def sort_segments(x: Floats, w: Floats, starts: Rows) -> Sorted:
                 whole[s] &= one == np.rint(one)
             effect[s] = squares * n / (mass * mass) if mass > 0.0 else 1.0
         else:
-            values[start : start + n] = np.sort(some)
+            values[start : start + n] = some
             for i in range(n):
                 ends[start + i] = i + 1.0
                 totals[s] += some[i]

@@ -132,11 +132,17 @@ def _outputs(side: Side, total: Floats, absolute: Floats, squares: Floats) -> No
     """Sums of w (y - b), w |y - b| and w (y - b)^2 of each output."""
     for k in range(side.moves.shape[0]):
         a = b = c = 0.0
-        for i in range(side.moves.shape[1]):
-            m = side.moves[k, i]
-            a += m
-            b += abs(m)
-            c += m * m / (side.weights[i] if side.weights.size else 1.0)
+        moves = side.moves[k]
+        if side.weights.size:
+            for i in range(moves.size):
+                a += moves[i]
+                b += abs(moves[i])
+                c += moves[i] * moves[i] / side.weights[i]
+        else:  # without a division it is vector code
+            for i in range(moves.size):
+                a += moves[i]
+                b += abs(moves[i])
+                c += moves[i] * moves[i]
         total[k], absolute[k], squares[k] = a, b, c
 
 

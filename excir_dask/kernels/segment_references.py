@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from excir_dask.kernels.array_records import arrays_of
 from excir_dask.kernels.brackets import CERTAINTY, KNOWN_REACH, MOST_REACH, REACH
 from excir_dask.kernels.centers import CENTERINGS
-from excir_dask.kernels.reference import BUCKETS, FLIP_EDGES, PARTS, REGIONS, SPARE, Reference, identified
+from excir_dask.kernels.reference import BUCKETS, FLIP_EDGES, PARTS, REGIONS, SPARE, THIN, Reference, identified
 from excir_dask.kernels.summaries import ColumnSummary, rank_scale, window_mean
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def segment_references(
     picks : int
         Values of a bracket that get a cell of their own.
     """
-    from excir_dask.kernels.segment_frames import THIN, Frames, make_frames, sort_segments
+    from excir_dask.kernels.segment_frames import Frames, make_frames, sort_segments
 
     segments, width = starts.size - 1, len(columns)
     rule = _rule(centering, complete, picks, THIN if picks == PICKS else 1)

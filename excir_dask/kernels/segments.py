@@ -130,7 +130,7 @@ class SegmentTallies:
         self.stride = 0 if shared else reference.columns // side.segments
         self.outputs = len(side.outputs) if paired else 0
         self.found = Tallies(reference, side.side, self.outputs, side.present.size * width)
-        arrays = _thinned(arrays_of(reference))
+        arrays = _thinned(reference)
         arrays["center"] = np.where(reference.center == 0.0, -0.0, reference.center)
         self.grids, self.thin = Grids(**arrays), reference.slots.shape[1] // arrays["slots"].shape[1]
         buckets, joint = arrays["slots"].shape[1], self.found.joint.size > 0
@@ -178,17 +178,16 @@ class SegmentTallies:
         return tuple(found)
 
 
-def _thinned(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _thinned(reference: Reference) -> dict[str, NDArray[Any]]:
     """The same grids with an eighth of the buckets, where neighbours share slots and coarse cells.
 
     The loops go through all buckets of every segment, which takes as long as 2,000 rows do.
     """
-    from excir_dask.kernels.segment_frames import THIN
-
-    few = {name: arrays[name][:, ::THIN] for name in ("slots", "coarse")}
-    if not all(np.array_equal(np.repeat(array, THIN, axis=1), arrays[name]) for name, array in few.items()):
+    arrays, thin = arrays_of(reference), reference.thin
+    if thin == 1:
         return arrays
-    return {**arrays, **{k: np.ascontiguousarray(v) for k, v in few.items()}, "scale": arrays["scale"] / THIN}
+    few = {name: np.ascontiguousarray(arrays[name][:, ::thin]) for name in ("slots", "coarse")}
+    return {**arrays, **few, "scale": arrays["scale"] / thin}
 
 
 def segment_outputs(side: SegmentSide) -> tuple[ColumnState | None, ...]:

@@ -15,7 +15,7 @@ from excir_dask import Explanation, explain, merge
 from excir_dask.errors import DataError, SchemaError, UsageError
 from excir_dask.kernels.array_records import arrays_of
 from excir_dask.kernels.centers import CENTERINGS
-from excir_dask.kernels.segment_frames import THIN
+from excir_dask.kernels.reference import THIN
 
 FEATURES = ["plain", "skewed", "zeros", "rounded", "holes"]
 EXACT = 1e-12
