@@ -244,10 +244,12 @@ def test_no_row_left_is_an_error_that_says_why(synchronous):
         explain(pd.DataFrame({"x": [1.0] * 4, "y": [np.nan] * 4}), output="y")
 
 
-def test_values_too_large_to_square_are_an_error_that_says_what_to_do(synchronous):
-    frame = pd.DataFrame({"x": [1e200, -1e200, 3e200, 0.0], "y": [1.0, 2, 3, 4]})
-    with pytest.raises(DataError, match=r"column 'x'.*divide"):
-        explain(frame, output="y")
+def test_a_column_that_is_too_large_to_square_is_flagged_and_the_others_are_scored(synchronous, caplog):
+    frame = pd.DataFrame({"x": [1e200, -1e200, 3e200, 0.0], "z": [1.0, 3, 2, 4], "y": [1.0, 2, 3, 4]})
+    found = explain(frame, output="y").features.set_index("feature")
+    assert "out of range" in found.loc["x", "flag"]
+    assert found.loc["z", "cir"] == explain(frame[["z", "y"]], output="y").features["cir"][0]
+    assert "column 'x' times output 'y' is too large or too small to square" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_a_score_carried_by_one_row_is_flagged_as_low_support():
     row = explain(pd.DataFrame({"x": x, "y": y}), output="y").of().iloc[0]
     assert row["cir"] > 0.999
     assert row["n_eff"] < 2
-    assert row["flag"] == "low support"
+    assert "low support" in row["flag"]
 
 
 @pytest.mark.parametrize("weight", [1e12, 1e15, 2.0**62])

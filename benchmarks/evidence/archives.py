@@ -11,7 +11,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from lakes import FOLDER
+FOLDER = Path(__file__).parents[1] / "data"
+"""where lakes and packages of benchmarks lie"""
 
 
 class UnreachableError(Exception):

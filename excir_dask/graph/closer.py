@@ -95,7 +95,8 @@ class Closer:
 
     def _sharp(self, lake: LakeState, wide: float) -> Settled:
         """Centres that are certain enough, as far as further looks can make them so."""
-        found, before = settle_state(lake), np.inf
+        first = found = settle_state(lake)
+        before = np.inf
         for _ in range(ROUNDS):
             error = certified_outputs(found)
             if error.max(initial=0.0) <= wide or error.max() >= _PROGRESS * before:
@@ -105,7 +106,10 @@ class Closer:
             outputs = sharpened(lake.span.outputs, lake.references.outputs, found.outputs, lake.centering)
             lake = self._seen_from(lake, outputs)
             found = settle_state(lake)
-        return self._sharp_columns(lake, found, wide)
+        found = self._sharp_columns(lake, found, wide)
+        # brackets of further looks are too narrow to tell how far a centre jumps
+        features = replace(found.features, jump=first.features.jump)
+        return replace(found, features=features, outputs=replace(found.outputs, jump=first.outputs.jump))
 
     def _sharp_columns(self, lake: LakeState, found: Settled, wide: float) -> Settled:
         width, outputs = len(lake.features), found.outputs

@@ -65,6 +65,7 @@ class SweepSettings(Record):
     lake: LakeSource
     explain: ExplainSettings
     versions: Mapping[str, str]
+    target_residual: float | None = None
 
 
 @dataclass(frozen=True, repr=False)

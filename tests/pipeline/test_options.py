@@ -104,7 +104,7 @@ def lake(tmp_path_factory):
 
 OTHERS = {
     "categoricals": "indicators", "max_categories": 7, "group_rows": 77, "seed": 7, "centering": "mean",
-    "rank_by": "cir", "where": "a > 0", "target_jaccard": 0.7, "confidence": 0.7, "k": 1,
+    "rank_by": "cir", "where": "a > 0", "dependence": False, "target_jaccard": 0.7, "confidence": 0.7, "k": 1,
 }  # fmt: skip
 """another value of each option that counts as it is given"""
 
