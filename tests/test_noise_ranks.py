@@ -1,20 +1,14 @@
-"""Noise never outranks what is real: a lake with six real columns and twenty of noise of awkward kinds."""
+"""Noise seldom outranks what is real: a lake with six real columns and twenty of noise of awkward kinds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+from noise_columns import NOISE
 
 from excir_dask import explain
 
-NOISE = {
-    "normal": lambda rng, n: rng.standard_normal(n),
-    "lognormal": lambda rng, n: rng.lognormal(0, 1, n),
-    "flag": lambda rng, n: (rng.random(n) < 0.05).astype(float),
-    "poisson": lambda rng, n: rng.poisson(0.1, n).astype(float),
-    "sparse": lambda rng, n: np.where(rng.random(n) < 0.02, rng.poisson(3, n) + 1.0, 0.0),
-}
 OUTPUTS = ["skewed", "label", "margin"]
 
 

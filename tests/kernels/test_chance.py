@@ -6,19 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from noise_columns import NOISE
 from one_pass import Passed, awkward_columns, passed, refer, settled, watch
 from scipy.stats import false_discovery_control, kstest, pearsonr
 
 from excir_dask.kernels.chance import by_chance, either, lift, lift_error, p_value
 from excir_dask.kernels.scores import score
 
-NOISE = {
-    "normal": lambda rng, n: rng.standard_normal(n),
-    "lognormal": lambda rng, n: rng.lognormal(0, 1, n),
-    "flag": lambda rng, n: (rng.random(n) < 0.05).astype(float),
-    "poisson": lambda rng, n: rng.poisson(0.1, n).astype(float),
-    "sparse": lambda rng, n: np.where(rng.random(n) < 0.02, rng.poisson(3, n) + 1.0, 0.0),
-}
 OUTPUTS = {
     "skewed": lambda z, e: np.exp(z),
     "label": lambda z, e: (z > 1.5).astype(float),
