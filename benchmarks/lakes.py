@@ -21,6 +21,8 @@ FOLDER = Path(__file__).parent / "data"
 
 OUTPUT = "pred"
 
+REGION = "region"
+
 Tables = Iterator[tuple[pa.Table, int]]
 """for each file: its table and how many rows make a row group"""
 
@@ -57,6 +59,13 @@ def _speed(rows: int) -> Tables:
         yield table(1, part, size, 50), 2**20  # pyarrow's own row groups
 
 
+def _segments(rows: int) -> Tables:
+    names = np.array([f"region {i:02d}" for i in range(50)], dtype=object)
+    for part, (content, group) in enumerate(_speed(rows)):
+        codes = np.random.default_rng([5, part]).integers(0, names.size, content.num_rows)
+        yield content.append_column(REGION, pa.array(names[codes], pa.string())), group
+
+
 def _groups(rows: int) -> Tables:
     for content, _ in _speed(rows):
         yield content, 2**17
@@ -79,6 +88,7 @@ def _large_groups(rows: int) -> Tables:
 
 LAKES: dict[str, tuple[Callable[[int], Tables], int]] = {
     "speed": (_speed, 4_000_000),
+    "segments": (_segments, 4_000_000),
     "groups": (_groups, 4_000_000),
     "wide": (_wide, 20_000),
     "many": (_many, 3_000_000),
@@ -86,9 +96,9 @@ LAKES: dict[str, tuple[Callable[[int], Tables], int]] = {
 }
 """name -> generator and default number of rows
 
-``speed``: 50 columns in 8 files; ``groups``: the same in smaller row groups, four per file; ``wide``: 10,000 columns in
-one file; ``many``: 20 columns in files of 1,000 rows; ``large-groups``: 20 columns in files that are single row groups
-of 320 MB.
+``speed``: 50 columns in 8 files; ``segments``: the same with a column of 50 values, mixed at random; ``groups``: the
+same in smaller row groups, four per file; ``wide``: 10,000 columns in one file; ``many``: 20 columns in files of 1,000
+rows; ``large-groups``: 20 columns in files that are single row groups of 320 MB.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 WRONG_PLACES = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
@@ -80,6 +81,14 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, OSError):
         return 2 if error.errno in WRONG_PLACES else 75
     return INTERNAL_ERROR
+
+
+def changed_file(path: Path, kind: str) -> LakeError:
+    """The error for a file that is not as it was saved; ``kind`` is that of the result that it belongs to."""
+    return LakeError(
+        f"{path} was changed since the {kind} was saved (its SHA-256 is not the one on record); "
+        "restore it, or compute it again"
+    )
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -50,6 +50,7 @@ def explain(
     group_rows: int = 5000,
     weights: str | None = None,
     where: str | None = None,
+    by: str | Sequence[str] | None = None,
     fraction: float | str = 1.0,
     sampling: str | None = None,
     seed: int = 0,
@@ -112,9 +113,13 @@ def explain(
     where : str, optional
         Rows to explain: comparisons of columns with values or other columns, as in Python, joined by ``and``, ``or``
         and ``not``: ``"date >= '2026-09-01' and region in ['EU', 'UK']"``. ``x is None`` asks for missing values; names
-        that are no plain words go in backticks. Columns may be text, dates, truth values or partition keys, and need
+        that are not plain words go in backticks. Columns may be text, dates, truth values or partition keys, and need
         not be features. Rows for which the condition is false, or unknown because a value is missing, do not count.
         Files and row groups whose statistics rule out a match are not read.
+    by : str or list of two, optional
+        Columns of text, whole numbers or true and false, or Hive keys, whose values are segments: each has scores,
+        groups and errors of its own, from the same pass (``Explanation.segments``). At most 1,000 are told apart, those
+        with most rows.
     fraction : float or "auto"
         Share of the rows to use. Samples are nested and depend only on ``seed`` and the rows. "auto" takes more rows
         until the top features are those of all rows with the given confidence.
@@ -227,7 +232,9 @@ def _checkpoint(inputs: Inputs, options: ExplainOptions) -> Checkpoint | None:
     if options.checkpoint is None:
         return None
     if inputs.snapshot is None:
-        raise UsageError("a DataFrame has no files to tell a run by, so it cannot be resumed; leave checkpoint out")
+        raise UsageError(
+            "a DataFrame has no files that identify the run, so it cannot be resumed; leave checkpoint out"
+        )
     model = inputs.outputs.model
     if model is not None and model.sha256 is None:
         raise UsageError(f"{model.source} cannot be pickled, so no later run can recognise it; leave checkpoint out")

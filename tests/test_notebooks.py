@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,8 @@ def test_notebook_runs_and_shows_its_plots(path: Path) -> None:
     client = nbclient.NotebookClient(
         notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
     )
-    client.execute()
+    commands = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # cells that call excir
+    client.execute(env={**os.environ, "PATH": commands})
     for cell in notebook.cells:
         if cell.cell_type == "code" and cell.source.endswith(");"):  # how a notebook shows a plot but not its repr
             assert any("image/png" in output.get("data", {}) for output in cell.outputs), cell.source

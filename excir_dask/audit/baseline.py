@@ -23,7 +23,7 @@ class NoBaselineError(UsageError):
 def set_baseline(store: Store, name: str, run: str) -> dict[str, Any]:
     """Point a name at a run; the record keeps the runs that it pointed at before."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name == PREVIOUS:
-        raise UsageError(f"'{name}' is no name for a baseline; use letters, digits, '.', '_' and '-', not '{PREVIOUS}'")
+        raise UsageError(f"'{name}' is not a valid baseline name; use letters, digits, '.', '_', '-', not '{PREVIOUS}'")
     old = _read(store, name)
     past = [] if old is None else [*old["past"], {"run": old["run"], "set": old["set"]}]
     now = datetime.now(UTC).isoformat("T", "seconds")

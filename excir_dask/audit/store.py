@@ -114,7 +114,7 @@ class Store:
         try:
             found = self.filesystem.get_file_info(bucket).type
         except OSError as error:  # without permission to look at a bucket one may still write to it
-            _log.debug("whether bucket %s exists could not be seen: %s", bucket, error)
+            _log.debug("could not check whether bucket %s exists: %s", bucket, error)
             return
         if found == fs.FileType.NotFound and not self._is_empty_bucket(bucket):
             raise LakeError(f"results cannot be written to {self.name}: there is no bucket '{bucket}'; create it first")

@@ -1,4 +1,4 @@
-"""The base of all commands: texts that cannot be meant are refused before anything else looks at them."""
+"""The base of all commands: it rejects invalid text before options are parsed."""
 
 from __future__ import annotations
 

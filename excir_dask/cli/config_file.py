@@ -42,7 +42,7 @@ def read_config(ctx: click.Context, param: click.Parameter, value: str | None) -
         target = known[name].name
         assert target is not None
         if target in found:
-            raise UsageError(f"{value}: '{name}' is there twice, once with - and once with _; keep one")
+            raise UsageError(f"{value}: '{name}' is given twice, once with - and once with _; keep one")
         found[target] = _value(ctx, known[name], given, f"{value}: '{key}'")
     ctx.default_map = {**(ctx.default_map or {}), **found}
 

@@ -17,7 +17,7 @@ from excir_dask.pipeline.options import ExplainOptions
 
 @click.command(cls=Command)
 @click.argument("lake", type=Lake())
-@options(CONFIG, explain_options("output", "features", "weights", "where", "budget"), LAKE, CONSOLE)
+@options(CONFIG, explain_options("output", "features", "weights", "where", "by", "budget"), LAKE, CONSOLE)
 def plan(
     lake: Any, outputs: Sequence[tuple[str | None, str]], as_json: bool, quiet: bool, verbose: bool, **given: Any
 ) -> None:

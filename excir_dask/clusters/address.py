@@ -53,7 +53,7 @@ def warn_if_open(address: str) -> None:
     scheme, place = parse_address(address)
     if scheme in ("tcp", "ws") and not _is_this_machine(parse_host_port(place)[0]):
         log.warning(
-            "the connection to %s is not encrypted, and whoever reaches that port can run code on the cluster; "
+            "the connection to %s is not encrypted, and anyone who can reach that port can run code on the cluster; "
             "use tls:// (see cluster/address.yaml), or --insecure where the network is trusted",
             redact(address),
         )

@@ -141,6 +141,6 @@ def _flat(path: str, tree: Mapping[Any, Any], prefix: str = "") -> dict[str, Any
             _flat(path, value, f"{inner}.") if isinstance(value, dict) and value else {inner: value}
         ).items():
             if dotted in found:
-                raise UsageError(f"{path}: dask's setting '{dotted}' is there twice; keep one of them")
+                raise UsageError(f"{path}: dask's setting '{dotted}' is given twice; keep one of them")
             found[dotted] = one
     return found

@@ -93,7 +93,7 @@ def _check_versions(client: Client, name: str) -> None:
         )
     for place, answer in found.items():
         if isinstance(answer, Exception):  # lost meanwhile: the run does without it
-            log.debug("%s did not tell its version (%s)", place, answer)
+            log.debug("%s did not report its version (%s)", place, answer)
 
 
 def _places(places: Mapping[str, object]) -> str:

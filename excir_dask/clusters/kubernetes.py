@@ -29,7 +29,7 @@ def _check(file: ClusterFile) -> None:
         ) from error
     except Exception as error:
         raise ClusterError(
-            f"{file.path}: Kubernetes does not answer as it should ({one_line(error)}); try 'kubectl version', "
+            f"{file.path}: Kubernetes does not answer as expected ({one_line(error)}); try 'kubectl version', "
             "check the network, or try again later"
         ) from error
 

@@ -78,7 +78,7 @@ def _parse_json(text: str, shape: str) -> Any:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise ValueError(f"'{key}' is there twice; merge the two, or rename one")
+                raise ValueError(f"'{key}' is given twice; merge the two, or rename one")
             found[key] = value
         return found
 

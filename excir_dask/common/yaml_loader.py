@@ -87,7 +87,7 @@ class Loader(_Plain):
             for one in same:
                 if one in lines:
                     raise DuplicateKeyError(
-                        f"'{key.value}' is there twice, on lines {lines[one]} and {line}; merge the two, or rename one"
+                        f"'{key.value}' is given twice, on lines {lines[one]} and {line}; merge the two, or rename one"
                     )
             lines |= dict.fromkeys(same, line)
         return node

@@ -13,7 +13,8 @@ from excir_dask.errors import ModelError
 from excir_dask.graph.states import Reduction, SliceState, check_count, check_parts
 from excir_dask.kernels.categories import CategoryCounts, count_categories, merge_categories
 from excir_dask.kernels.rowsample import RowPicker, RowSample, concatenate_samples, merge_samples
-from excir_dask.lake.blocks import Layout, ModelOutputs
+from excir_dask.lake.arrays import CategoryCodes
+from excir_dask.lake.blocks import Layout, ModelOutputs, SegmentCodes
 from excir_dask.lake.plan import Slice
 from excir_dask.lake.read import read_slice
 
@@ -25,7 +26,7 @@ class SpanCategories:
     VERSION: ClassVar[int] = 1
 
     columns: tuple[CategoryCounts, ...]
-    """of each column of categories"""
+    """of each column of categories, and then of the segments, if there are any"""
 
 
 def count_span(
@@ -39,7 +40,10 @@ def count_span(
     for block in read_slice(piece, layout, rows, nothing, scored):
         for _ in block.columns:
             pass
-        parts.append(tuple(count_categories(c.codes, c.values, block.weights) for c in block.categories))
+        counted: list[CategoryCodes | SegmentCodes] = [*block.categories]
+        if block.segments is not None:
+            counted.append(block.segments)
+        parts.append(tuple(count_categories(c.codes, c.values, block.weights) for c in counted))
     return SliceState(None, _merge_spans([SpanCategories(part) for part in parts]))
 
 
@@ -54,7 +58,7 @@ def _check_span(
 ) -> None:
     check_parts(state, type(None), SpanCategories, piece)
     if state.span is not None:
-        check_count(len(state.span.columns), len(layout.categoricals), "columns of categories")
+        check_count(len(state.span.columns), len(layout.categoricals) + bool(layout.by), "columns of categories")
 
 
 def _nothing(parts: Sequence[None]) -> None:

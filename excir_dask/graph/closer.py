@@ -18,7 +18,7 @@ from excir_dask.graph.lake_state import LakeState, Settled, settle_state, with_c
 from excir_dask.graph.pass_scan import PassRequest, References
 from excir_dask.graph.pilot_scan import reference_of
 from excir_dask.graph.scans import Scans
-from excir_dask.kernels.array_records import replaced, subset
+from excir_dask.kernels.array_records import per_pair, replaced, subset
 from excir_dask.kernels.brackets import CELLS
 from excir_dask.kernels.recenter import Sums, recentre
 from excir_dask.kernels.reference import Reference
@@ -78,7 +78,7 @@ class Closer:
 
     def _outputs_found(self, lake: LakeState) -> LakeState:
         stats = settle(lake.span.outputs, lake.references.outputs, lake.centering)
-        if not _missed(stats, lake.references.outputs).any():
+        if not missed(stats, lake.references.outputs).any():
             return lake
         log.info("all columns read again: quartiles of the outputs lie outside the pilot's range")
         span = self.scans.all_summaries(lake.centering, np.zeros(len(lake.features), dtype=bool))[1]
@@ -86,7 +86,7 @@ class Closer:
 
     def _columns_found(self, lake: LakeState) -> LakeState:
         reference = lake.references.features
-        left = _missed(settle(lake.state.columns, reference, lake.centering), reference)
+        left = missed(settle(lake.state.columns, reference, lake.centering), reference)
         if not left.any():
             return lake
         log.info("%s read again: quartiles lie outside the pilot's range", count(int(left.sum()), "column"))
@@ -98,10 +98,10 @@ class Closer:
         first = found = settle_state(lake)
         before = np.inf
         for _ in range(ROUNDS):
-            error = _certified_outputs(found)
+            error = certified_outputs(found)
             if error.max(initial=0.0) <= wide or error.max() >= _PROGRESS * before:
                 break
-            log.info("all columns read again for a closer look at the quartiles of the outputs")
+            log.info("all columns read again to refine the quartiles of the outputs")
             before = float(error.max())
             outputs = sharpened(lake.span.outputs, lake.references.outputs, found.outputs, lake.centering)
             lake = self._seen_from(lake, outputs)
@@ -118,14 +118,14 @@ class Closer:
         stats, sums = subset(found.features, slice(width)), subset(found.sums, slice(width), axis=-1)
         before = np.full(width, np.inf)
         for _ in range(ROUNDS):
-            error = _certified(stats, sums, outputs)
+            error = certified(stats, sums, outputs)
             better = np.isinf(before[left]) | (error < _PROGRESS * before[left])
             opened = stats.varies & (error > wide) & better
             if not opened.any():
                 break
             before[left] = error
             left[left] = opened
-            log.info("%s read again for a closer look at the quartiles", count(int(left.sum()), "column"))
+            log.info("%s read again to refine the quartiles", count(int(left.sum()), "column"))
             reference = sharpened(
                 subset(state.columns, opened), subset(reference, opened), subset(stats, opened), lake.centering
             )
@@ -151,7 +151,7 @@ class Closer:
         return self.scans.all_rows(references, (), self.request, left)[0].state
 
 
-def _missed(stats: ColumnStats, reference: Reference) -> Mask:
+def missed(stats: ColumnStats, reference: Reference) -> Mask:
     """Columns with a quantile outside its bracket, or a centre beyond the cells around the provisional one."""
     edges = reference.flip_edges
     last = np.where(np.isfinite(edges), edges, -np.inf).max(axis=1, initial=-np.inf)
@@ -160,18 +160,21 @@ def _missed(stats: ColumnStats, reference: Reference) -> Mask:
     return np.asarray(stats.varies & (stats.missed | beyond))
 
 
-def _certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
+def certified(stats: ColumnStats, sums: Sums, outputs: ColumnStats) -> Floats:
     """The largest error of a column's scores, as far as that is the column's to mend."""
     error = _relative(stats.error[None, :] * sums.abs_y + _STRICT * sums.column_doubt, sums)
-    return np.asarray(np.where(outputs.varies[:, None], error, 0.0).max(axis=0, initial=0.0))
+    varies = per_pair(outputs.varies, *sums.numerator.shape)
+    return np.asarray(np.where(varies, error, 0.0).max(axis=0, initial=0.0))
 
 
-def _certified_outputs(found: Settled) -> Floats:
+def certified_outputs(found: Settled) -> Floats:
     """The largest error of an output's scores, as far as that is the output's to mend."""
-    sums = found.sums
-    error = _relative(found.outputs.error[:, None] * sums.abs_x[None, :] + _STRICT * sums.output_doubt, sums)
-    varies = found.features.varies[None, :] & found.outputs.varies[:, None]
-    return np.asarray(np.where(varies, error, 0.0).max(axis=1, initial=0.0))
+    sums, (outputs, columns) = found.sums, found.sums.numerator.shape
+    off, varies = (per_pair(each, outputs, columns) for each in (found.outputs.error, found.outputs.varies))
+    error = _relative(off * sums.abs_x[None, :] + _STRICT * sums.output_doubt, sums)
+    error = np.where(found.features.varies[None, :] & varies, error, 0.0)
+    runs = found.outputs.n.size // outputs  # of columns with outputs of their own
+    return np.asarray(error.reshape(outputs, runs, columns // runs).max(axis=2, initial=0.0).T.ravel())
 
 
 def _relative(error: Floats, sums: Sums) -> Floats:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,11 @@ class LakeState:
         """Weight by coarse cells, (outputs, names, cells, cells); no cells where nobody asked."""
         return np.concatenate([self.state.pairs.joint, self.span.indicators.pairs.joint], axis=1)
 
+    @cached_property
+    def settled(self) -> Settled:
+        """Centres and sums as far as the state knows them; the bounds say how far that is."""
+        return settle_state(self)
+
     @property
     def reference(self) -> str:
         """What states must share to be merged."""
@@ -91,18 +97,22 @@ def check_alike(parts: Sequence[LakeState], names: Sequence[str], then: str) -> 
     """Refuse states of other columns, or seen from other references than the first; ``then`` ends the message."""
     first = parts[0]
     for part, name in zip(parts, names, strict=True):
-        for what, one, other in (
-            ("centring", first.centering, part.centering),
-            ("features", first.names, part.names),
+        check_same([
+            ("centring", first.centering, part.centering), ("features", first.names, part.names),
             ("outputs", first.span.output_names, part.span.output_names),
-        ):
-            if one != other:
-                raise UsageError(f"{names[0]} and {name} have different {what}: {_difference(one, other)}")
+        ], names[0], name)  # fmt: skip
         if part.reference != first.reference:
             raise UsageError(
-                f"{names[0]} and {name} are seen from different references; compute {name} again with "
+                f"{names[0]} and {name} use different references; compute {name} again with "
                 f"--reference {names[0]}, {then}"
             )
+
+
+def check_same(facts: Sequence[tuple[str, Any, Any]], first: str, name: str) -> None:
+    """Refuse two states that differ in one of some facts: what it is, and its two values."""
+    for what, one, other in facts:
+        if one != other:
+            raise UsageError(f"{first} and {name} have different {what}: {_difference(one, other)}")
 
 
 def with_columns(lake: LakeState, where: NDArray[np.bool_], references: References, state: State) -> LakeState:

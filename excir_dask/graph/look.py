@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from excir_dask.common.wording import count
 from excir_dask.errors import DataError, NoRowsError, UsageError
 from excir_dask.graph.closer import OUTPUT_CELLS, Closer
 from excir_dask.graph.lake_state import LakeState, Settled
 from excir_dask.graph.pass_scan import PassRequest, References
-from excir_dask.graph.pilot_scan import reference_of
-from excir_dask.graph.scans import Scans
+from excir_dask.graph.pilot_scan import reference_of, segments_of
+from excir_dask.graph.scans import PilotFound, Scans
+from excir_dask.graph.segment_closer import close_segments
+from excir_dask.graph.segment_scan import SegmentNames, SegmentReferences, choose_segments
+from excir_dask.graph.segment_states import SegmentStates, given_segments, segment_states, shared_indicators
 from excir_dask.kernels.brackets import make_reference
 from excir_dask.kernels.categories import (
     MOST_VALUES,
@@ -23,11 +28,14 @@ from excir_dask.kernels.categories import (
     indicator_summaries,
 )
 from excir_dask.kernels.centers import CENTERINGS
-from excir_dask.kernels.reference import Reference
 from excir_dask.kernels.rowsample import RowSample, draw_threshold
+from excir_dask.kernels.segment_references import OUTPUT_PICKS
 from excir_dask.lake.blocks import Layout, RowCounts
 from excir_dask.lake.pilot import Pilot
+from excir_dask.lake.segments import OTHER
 from excir_dask.lake.select import Selection
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class Request:
     """categories of a column that become features; the others become one feature together"""
     sample_rows: int = 0
     """rows to return to the client as they are"""
+    most_segments: int = 0
+    """segments that are told apart; the others are one together"""
     joint: bool = True
     """rows by coarse cells of feature and output: what dependence and profiles are made of"""
 
@@ -52,6 +62,10 @@ class Found:
     lake: LakeState
     """seen from the reference that was given, or from one that all centres follow from"""
     sample: RowSample | None
+    segments: SegmentStates | None
+    """None where nobody asked for segments"""
+    closest: SegmentStates | None
+    """the same after further looks: what scores follow from"""
 
 
 @dataclass(frozen=True)
@@ -63,19 +77,29 @@ class _Start:
     too_many: tuple[str, ...]
     output_names: tuple[str, ...]
     """empty where only the pass tells"""
+    segments: SegmentReferences | None = None
+    """None where nobody asked for segments"""
 
 
-def look(scans: Scans, request: Request, pilot: Pilot, reference: LakeState | None = None) -> Found:
+def look(
+    scans: Scans,
+    request: Request,
+    pilot: Pilot,
+    reference: LakeState | None = None,
+    known_segments: SegmentStates | None = None,
+) -> Found:
     """Pilot, pass, and further looks as needed; no pilot where a reference is given."""
     plan, layout, centering = scans.plan, scans.layout, request.centering
     start = _pilot(scans, request, pilot) if reference is None else _given(reference, layout, centering)
+    if layout.by and reference is not None:
+        start = replace(start, segments=given_segments(known_segments, start.references, layout))
     wanted = PassRequest(
         totals=CENTERINGS[centering].needs_totals,
         joint=request.joint,
         sample_rows=request.sample_rows,
         threshold=draw_threshold(request.sample_rows, plan.rows),
     )
-    columns, span = scans.all_rows(start.references, start.categories, wanted)
+    columns, span = scans.all_rows(start.references, start.categories, replace(wanted, segments=start.segments))
     assert span is not None, "a pass over all columns tells of the rows"
     _check_rows(span.counts, layout)
     span = replace(span, output_names=span.output_names or start.output_names)
@@ -86,25 +110,53 @@ def look(scans: Scans, request: Request, pilot: Pilot, reference: LakeState | No
         )
     names = _feature_names(plan.selection, start.categories, start.too_many)
     seen = LakeState(
-        centering, layout.features, start.categories, start.too_many, start.references, columns.state, span
-    )
+        centering, layout.features, start.categories, start.too_many, start.references, columns.state,
+        replace(span, segments=None),
+    )  # fmt: skip
+    by = closest = None
+    if start.segments is not None and columns.segments is not None and span.segments is not None:
+        by = segment_states(seen, layout.by, start.segments, columns.segments, span.segments)
+        closest = close_segments(scans, wanted, seen, by)
     settled, best = Closer(scans, wanted).settle(seen)
     sample = columns.sample
     if sample is not None and sample.draws.size < min(request.sample_rows, span.counts.used):
         share = span.counts.used / max(span.counts.sampled + span.counts.filtered_out, 1)
         sample = scans.picked_rows(request.sample_rows, draw_threshold(int(request.sample_rows / share), plan.rows))
-    return Found(names, settled, best if reference is None else seen, sample)
+    kept = by if reference is not None else closest  # states of a given reference can be merged with its own
+    return Found(names, settled, best if reference is None else seen, sample, kept, closest)
 
 
 def _pilot(scans: Scans, request: Request, pilot: Pilot) -> _Start:
     """From a part of the rows; categories are counted in all of them."""
     centering = request.centering
-    counts = scans.counted_categories()
+    counted = scans.counted_categories()
+    counts = counted[: len(scans.layout.categoricals)]
     categories, too_many = _chosen(scans.layout.categoricals, counts, request.max_categories)
-    features, outputs, output_names = _references(scans, centering, pilot)
+    segments = _segments(scans.layout, counted, request.most_segments)
+    found, complete = _piloted(scans, centering, pilot, segments)
+    outputs = reference_of(found.span.outputs, centering, complete, OUTPUT_CELLS)
     summaries = [one for c, chosen in zip(counts, categories, strict=True) for one in indicator_summaries(c, chosen)]
     indicators = make_reference(summaries, [np.empty(0)] * len(summaries), centering, True)
-    return _Start(References(features, outputs, indicators), categories, too_many, output_names)
+    by = None
+    if segments is not None and found.segments is not None:
+        per_output = segments_of(found.span.outputs, outputs, centering, complete, segments.count, OUTPUT_PICKS)
+        assert per_output is not None, "a pilot keeps rows of outputs where it keeps rows of features"
+        by = SegmentReferences(segments, found.segments, per_output, shared_indicators(len(summaries), centering))
+    references = References(found.features, outputs, indicators)
+    return _Start(references, categories, too_many, found.span.output_names, by)
+
+
+def _segments(layout: Layout, counted: Sequence[CategoryCounts], most: int) -> SegmentNames | None:
+    """The segments of a run; the last of the counts are theirs."""
+    if not layout.by:
+        return None
+    segments, others = choose_segments(layout.by, counted[-1], most)
+    if others:
+        log.warning(
+            "%s are told apart, those with most rows; %s together are '%s'",
+            count(segments.count - 1, "segment"), count(others, "smaller one"), OTHER,
+        )  # fmt: skip
+    return segments
 
 
 def _given(reference: LakeState, layout: Layout, centering: str) -> _Start:
@@ -133,16 +185,16 @@ def _given(reference: LakeState, layout: Layout, centering: str) -> _Start:
     )
 
 
-def _references(scans: Scans, centering: str, pilot: Pilot) -> tuple[Reference, Reference, tuple[str, ...]]:
-    """References of features and outputs; from all rows where the pilot's have no output at all."""
-    features, span = scans.pilot(centering, pilot)
+def _piloted(scans: Scans, centering: str, pilot: Pilot, segments: SegmentNames | None) -> tuple[PilotFound, bool]:
+    """What a pilot says, and whether it has read all rows: it does where the first one's rows have no output at all."""
+    found = scans.pilot(centering, pilot, segments)
     complete = pilot.complete
-    if not complete and span.counts.used == 0:
-        features, span = scans.all_summaries(centering, np.ones(len(scans.layout.features), dtype=bool))
+    if not complete and found.span.counts.used == 0:
+        found = scans.pilot(centering, Pilot(spans=tuple(range(scans.plan.spans)), complete=True), segments)
         complete = True
     if complete:
-        _check_rows(span.counts, scans.layout)
-    return features, reference_of(span.outputs, centering, complete, OUTPUT_CELLS), span.output_names
+        _check_rows(found.span.counts, scans.layout)
+    return found, complete
 
 
 def _chosen(

@@ -1,6 +1,6 @@
 """One call from a plan to everything that scores follow from.
 
-:func:`measure` is the only way into this folder for whoever explains a lake. How often the rows are read for it, and in
+:func:`measure` is the entry point of this folder. How often the rows are read for it, and in
 what order, is decided behind it and is no part of its result.
 """
 
@@ -16,6 +16,7 @@ from excir_dask.graph.lake_state import LakeState
 from excir_dask.graph.look import Request, look
 from excir_dask.graph.run import Runner
 from excir_dask.graph.scans import Scans
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.graph.sources import Sources
 from excir_dask.kernels.categories import Categories
 from excir_dask.kernels.recenter import Sums
@@ -53,6 +54,10 @@ class Measurement:
     """at these centres"""
     sample: RowSample | None
     """rows of the columns of numbers; None where none were requested"""
+    segments: SegmentStates | None
+    """the states of the segments to keep; None where nobody asked"""
+    closest_segments: SegmentStates | None
+    """those that their scores follow from"""
     bytes_read: int
     """compressed bytes of the column chunks that were read"""
     resumed_states: int | None
@@ -92,6 +97,7 @@ def measure(
     earlier: Measurement | None = None,
     cache_fraction: float | None = None,
     reference: LakeState | None = None,
+    known_segments: SegmentStates | None = None,
 ) -> Measurement:
     """Measure the rows of a plan.
 
@@ -115,6 +121,8 @@ def measure(
         are needed.
     reference : LakeState, optional
         Of an earlier run: its rows and these are seen from the same provisional centres, so that both can be merged.
+    known_segments : SegmentStates, optional
+        Those of that run: this one has the same.
     """
     sources = Sources(
         plan,
@@ -131,13 +139,15 @@ def measure(
         known = {column: len(values) for column, values in known_categories(model).items()}
         check_categories(model, scans.categories(known))
     whole_spans = model is not None or frames is not None or cache_fraction is not None
-    found = look(scans, request, choose_pilot(plan, whole_spans), reference)
+    found = look(scans, request, choose_pilot(plan, whole_spans), reference, known_segments)
     return Measurement(
         found.lake,
         MeasuredColumns(found.names, found.settled.features),
         MeasuredColumns(found.lake.span.output_names, found.settled.outputs),
         found.settled.sums,
         found.sample,
+        found.segments,
+        found.closest,
         scans.cost.bytes_read,
         None if checkpoint is None else scans.cost.resumed,
         sources,

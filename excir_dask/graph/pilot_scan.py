@@ -11,10 +11,18 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import DataError
 from excir_dask.graph.category_scan import same_names
+from excir_dask.graph.segment_scan import (
+    PilotPicker,
+    PilotRows,
+    SegmentNames,
+    concatenate_pilot_rows,
+    pilot_reference,
+)
 from excir_dask.graph.states import Reduction, SliceState, check_count, check_names, check_parts, merge_states
 from excir_dask.kernels.atoms import Atoms, find_atoms, merge_atoms
 from excir_dask.kernels.brackets import CELLS, make_reference
 from excir_dask.kernels.reference import Reference
+from excir_dask.kernels.segment_references import PICKS
 from excir_dask.kernels.summaries import ColumnSummary, merge_column, summarise
 from excir_dask.lake.blocks import Block, Layout, ModelOutputs, RowCounts
 from excir_dask.lake.plan import Slice
@@ -27,7 +35,7 @@ Mask = NDArray[np.bool_]
 class PilotColumns:
     """What some columns look like."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 3
 
     summaries: tuple[ColumnSummary, ...]
     atoms: tuple[Atoms, ...]
@@ -37,6 +45,8 @@ class PilotColumns:
     """sum of their weights"""
     squares: float
     """sum of the squares of their weights"""
+    kept: tuple[PilotRows, ...] = ()
+    """rows for the references of segments, slice by slice; none where nobody asked for segments"""
 
     @property
     def effect(self) -> float:
@@ -57,23 +67,37 @@ class PilotSpan:
 
 
 def pilot_slice(
-    piece: Slice, rows: Any, scored: ModelOutputs | None, layout: Layout, wanted: Mask | None
+    piece: Slice,
+    rows: Any,
+    scored: ModelOutputs | None,
+    layout: Layout,
+    wanted: Mask | None,
+    segments: SegmentNames | None,
+    limit: int,
 ) -> SliceState[PilotColumns, PilotSpan]:
+    """What the slice's rows say; ``limit`` is how many of them are kept for the references of segments."""
     names = layout.outputs if scored is None else scored.names
     blocks = read_slice(piece, layout, rows, wanted, scored)
-    states = [_look(block, names if piece.lead else None) for block in blocks]
+    states = [_look(block, names if piece.lead else None, segments, limit) for block in blocks]
     return merge_states(states, _merge_columns, _merge_spans)
 
 
-def _look(block: Block, output_names: tuple[str, ...] | None) -> SliceState[PilotColumns, PilotSpan]:
-    columns = _columns(block.columns, block)
+def _look(
+    block: Block, output_names: tuple[str, ...] | None, segments: SegmentNames | None, limit: int
+) -> SliceState[PilotColumns, PilotSpan]:
+    columns = _columns(block.columns, block, segments, limit)
     if output_names is None:
         return SliceState(columns, None)
-    return SliceState(columns, PilotSpan(block.counts, output_names, _columns(block.outputs, block)))
+    outputs = _columns(block.outputs, block, segments, limit)
+    return SliceState(columns, PilotSpan(block.counts, output_names, outputs))
 
 
-def _columns(columns: Iterable[NDArray[np.float64]], block: Block) -> PilotColumns:
-    found = [(summarise(x, block.weights), find_atoms(x)) for x in columns]
+def _columns(
+    columns: Iterable[NDArray[np.float64]], block: Block, segments: SegmentNames | None, limit: int
+) -> PilotColumns:
+    picker = None if segments is None else PilotPicker(block, segments, limit)
+    watched = columns if picker is None else picker.watch(columns)
+    found = [(summarise(x, block.weights), find_atoms(x)) for x in watched]
     weights = np.ones(block.counts.used) if block.weights is None else block.weights
     return PilotColumns(
         tuple(summary for summary, _ in found),
@@ -81,6 +105,7 @@ def _columns(columns: Iterable[NDArray[np.float64]], block: Block) -> PilotColum
         block.counts.used,
         float(weights.sum()),
         float((weights * weights).sum()),
+        () if picker is None else (picker.result(),),
     )
 
 
@@ -91,6 +116,7 @@ def _merge_columns(parts: Sequence[PilotColumns]) -> PilotColumns:
         sum(part.rows for part in parts),
         sum(part.weight for part in parts),
         sum(part.squares for part in parts),
+        tuple(each for part in parts for each in part.kept),
     )
 
 
@@ -101,6 +127,7 @@ def _concatenate_columns(parts: Sequence[PilotColumns]) -> PilotColumns:
         parts[0].rows,
         parts[0].weight,
         parts[0].squares,
+        concatenate_pilot_rows([part.kept for part in parts]),
     )
 
 
@@ -121,12 +148,16 @@ def _check(
     scored: ModelOutputs | None,
     layout: Layout,
     wanted: Mask | None,
+    segments: SegmentNames | None,
+    limit: int,
 ) -> None:
     check_parts(state, PilotColumns, PilotSpan, piece)
     width = piece.stop - piece.start if wanted is None else int(wanted[piece.start : piece.stop].sum())
     check_count(len(state.columns.summaries), width, "columns")
     check_count(len(state.columns.atoms), width, "columns")
     _check_summaries(state.columns.summaries)
+    if bool(state.columns.kept) != (segments is not None):
+        raise DataError("it has rows of segments that nobody requested, or lacks those that somebody did")
     if state.span is not None:
         check_names(state.span.output_names, layout, scored)
         check_count(len(state.span.outputs.summaries), len(state.span.output_names), "outputs")
@@ -141,14 +172,29 @@ class PilotResult:
     """What the pass starts from."""
 
     columns: Reference
+    segments: Reference | None
+    """of the same columns in each segment"""
     span: PilotSpan | None
     """None where another column block tells"""
 
 
-def refer(merged: Sequence[SliceState[PilotColumns, PilotSpan]], centering: str, complete: bool) -> PilotResult:
+def refer(
+    merged: Sequence[SliceState[PilotColumns, PilotSpan]], centering: str, complete: bool, segments: int
+) -> PilotResult:
     """A reference for the columns of a block, made where their summaries are."""
     (state,) = merged
-    return PilotResult(reference_of(state.columns, centering, complete), state.span)
+    found = reference_of(state.columns, centering, complete)
+    return PilotResult(found, segments_of(state.columns, found, centering, complete, segments), state.span)
+
+
+def segments_of(
+    columns: PilotColumns, base: Reference, centering: str, complete: bool, segments: int, picks: int = PICKS
+) -> Reference | None:
+    """References of the segments; ``base`` is that of all rows."""
+    if not columns.kept:
+        return None
+    every_row = complete and sum(each.codes.size for each in columns.kept) == columns.rows
+    return pilot_reference(columns.kept, segments, base, centering, every_row, picks)
 
 
 def reference_of(columns: PilotColumns, centering: str, complete: bool, cells: int = CELLS) -> Reference:

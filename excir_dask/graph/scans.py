@@ -21,6 +21,7 @@ from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, Refer
 from excir_dask.graph.pilot_scan import PILOT, PilotResult, PilotSpan, refer
 from excir_dask.graph.progress import Work
 from excir_dask.graph.run import Runner
+from excir_dask.graph.segment_scan import PILOT_VALUES, SegmentNames
 from excir_dask.graph.sources import Sources, shared, slice_indices, state_name
 from excir_dask.graph.states import Cost, Outcome, Reduction, combine, combined, total_cost
 from excir_dask.graph.tasks import count_categories, scan_slice
@@ -28,6 +29,7 @@ from excir_dask.graph.tree import Graph, Key, merge_tree
 from excir_dask.kernels.categories import MOST_VALUES, Categories, CategoryCounts
 from excir_dask.kernels.reference import Reference, concatenate_references
 from excir_dask.kernels.rowsample import RowSample
+from excir_dask.kernels.segment_references import concatenate_segment_references
 from excir_dask.lake.pilot import Pilot
 from excir_dask.lake.plan import Plan
 
@@ -38,6 +40,16 @@ Span = TypeVar("Span")
 
 
 @dataclass(frozen=True)
+class PilotFound:
+    """What a pilot says about where the quantiles are."""
+
+    features: Reference
+    segments: Reference | None
+    """of the features in each segment; None where there are no segments"""
+    span: PilotSpan
+
+
+@dataclass(frozen=True)
 class _Scan:
     """The tasks of one scan."""
 
@@ -45,7 +57,7 @@ class _Scan:
     name: str
     """of the tasks that scan slices"""
     token: str
-    """part of all its keys; no other scan has it, as workers may still hold what one before has found"""
+    """part of all its keys; unique per scan, as workers may still hold results of earlier ones"""
     graph: Graph
     roots: list[Key]
     spans: Sequence[int] | None
@@ -78,34 +90,50 @@ class Scans:
         self._counted: set[int] = set()
         """spans whose cached rows and model outputs are part of it"""
 
-    def pilot(self, centering: str, pilot: Pilot) -> tuple[Reference, PilotSpan]:
-        """What a part of the rows says about where the quantiles are."""
+    def pilot(self, centering: str, pilot: Pilot, segments: SegmentNames | None = None) -> PilotFound:
+        """What a part of the rows says about where the quantiles are, of all rows and of each segment."""
         scans = self if pilot.plan is None else self._of(pilot.plan)
         spans = None if pilot.plan is not None or pilot.complete else pilot.spans
-        found = scans._refer(centering, pilot.complete, None, spans)
+        found = scans._refer(centering, pilot.complete, None, spans, segments)
         if scans is not self:
             self.cost += scans.cost
         return found
 
     def all_summaries(self, centering: str, wanted: NDArray[np.bool_]) -> tuple[Reference, PilotSpan]:
         """The same from all rows, for some of the features and for the outputs."""
-        return self._refer(centering, True, wanted, None)
+        found = self._refer(centering, True, wanted, None)
+        return found.features, found.span
 
     def _refer(
-        self, centering: str, complete: bool, wanted: NDArray[np.bool_] | None, spans: Sequence[int] | None
-    ) -> tuple[Reference, PilotSpan]:
-        scan = self._scan(PILOT, wanted, spans=spans)
+        self,
+        centering: str,
+        complete: bool,
+        wanted: NDArray[np.bool_] | None,
+        spans: Sequence[int] | None,
+        segments: SegmentNames | None = None,
+    ) -> PilotFound:
+        widest = max(spans_[0][-1].stop - spans_[0][0].start for spans_ in self.plan.blocks)
+        limit = PILOT_VALUES // max(widest, 1) // (self.plan.spans if spans is None else max(len(spans), 1))
+        scan = self._scan(PILOT, wanted, segments, limit, spans=spans)
+        count = 0 if segments is None else segments.count
         keys: list[Key] = []
         for block, root in enumerate(scan.roots):
             keys.append((f"excir-reference-{scan.token}", block))
-            scan.graph[keys[-1]] = (combine, partial(refer, centering=centering, complete=complete), [root])
+            scan.graph[keys[-1]] = (
+                combine, partial(refer, centering=centering, complete=complete, segments=count), [root],
+            )  # fmt: skip
         found: list[PilotResult] = self._run(replace(scan, roots=keys))
         (span,) = [each.span for each in found if each.span is not None]
-        return concatenate_references([each.columns for each in found]), span
+        by = [each.segments for each in found if each.segments is not None]
+        return PilotFound(
+            concatenate_references([each.columns for each in found]),
+            concatenate_segment_references(by, count) if by else None,
+            span,
+        )
 
     def counted_categories(self) -> tuple[CategoryCounts, ...]:
-        """How often each category was met in the rows that count."""
-        if not self.layout.categoricals:
+        """How often each category, and then each segment, was met in the rows that count."""
+        if not self.layout.categoricals and not self.layout.by:
             return ()
         columns: tuple[CategoryCounts, ...] = self._merged(CATEGORIES)[1].columns
         return columns
@@ -170,7 +198,8 @@ class Scans:
         token = f"{self.token}-{self._made}"
         graph: Graph = {}
         name = f"excir-{reduction.verb}"
-        sent = [self.runner.send(each, each.nbytes) if isinstance(each, References) else each for each in given]
+        large = References, PassRequest
+        sent = [self.runner.send(each, each.nbytes) if isinstance(each, large) else each for each in given]
         common = shared(graph, token, reduction.verb, self.checkpoint, self.layout, *sent)
         state = state_name(self.checkpoint, self.layout, reduction.verb, *given)
         rows, scores = self.sources.add(graph)

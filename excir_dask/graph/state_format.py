@@ -1,4 +1,4 @@
-"""States as bytes that cannot run code when they are read back: JSON for the structure, raw numbers for the arrays.
+"""States as bytes that cannot run code when they are read back: JSON for the structure, packed numbers for the arrays.
 
 A file has a line that names the format, the length of the JSON text, that text, the arrays one after the other, and a
 sha256 of it all. Only the kinds of states listed here come back. Each kind has a version of its own, and every value
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -19,30 +20,38 @@ import numpy as np
 from excir_dask.errors import DataError, InternalError
 from excir_dask.graph.category_scan import SpanCategories
 from excir_dask.graph.lake_state import LakeState
+from excir_dask.graph.packing import DTYPES, pack, unpack
 from excir_dask.graph.pass_scan import PassColumns, PassRequest, PassSpan, References
 from excir_dask.graph.pilot_scan import PilotColumns, PilotSpan
+from excir_dask.graph.segment_scan import PilotRows, SegmentNames, SegmentReferences
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.graph.states import SliceState
 from excir_dask.kernels.atoms import Atoms
 from excir_dask.kernels.categories import Categories, CategoryCounts
 from excir_dask.kernels.reference import Reference
 from excir_dask.kernels.rowsample import RowSample
+from excir_dask.kernels.segment_state import SegmentColumns, SegmentSpans
 from excir_dask.kernels.state import ColumnState, PairState, State
 from excir_dask.kernels.summaries import ColumnSummary
 from excir_dask.lake.blocks import ModelOutputs, RowCounts
 
-MAGIC = b"excir state 4\n"
+MAGIC = b"excir state 5\n"
 
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         SliceState, PilotColumns, PilotSpan, Atoms, ColumnSummary, SpanCategories, CategoryCounts, Categories,
         References, Reference, PassRequest, PassColumns, PassSpan, State, ColumnState, PairState, RowSample, RowCounts,
-        ModelOutputs, LakeState,
+        ModelOutputs, LakeState, PilotRows, SegmentNames, SegmentReferences, SegmentColumns,
+        SegmentSpans, SegmentStates,
     )
 }  # fmt: skip
 """name -> type; each has a VERSION, to be raised whenever its fields or their meaning change"""
 
-_DTYPES = ("<f4", "<f8", "<i4", "<i8", "<u2", "<u8", "|u1", "|b1")
+_CRAFTED = (
+    ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, OSError, MemoryError,
+)  # fmt: skip
+"""what reading a file raises that somebody made up"""
 
 
 def freeze(state: Any) -> bytes:
@@ -53,29 +62,39 @@ def freeze(state: Any) -> bytes:
     """
     arrays = bytearray()
     text = json.dumps(_plain(state, arrays)).encode()
-    body = b"".join([MAGIC, len(text).to_bytes(8, "little"), text, arrays])
-    return body + hashlib.sha256(body).digest()
+    head = b"".join([MAGIC, len(text).to_bytes(8, "little"), text])
+    digest = hashlib.sha256(head)
+    digest.update(arrays)
+    return b"".join([head, arrays, digest.digest()])
 
 
-def thaw(content: bytes) -> Any:
-    """The state; bytes that are not a whole one, or of another version, are a DataError."""
-    body = memoryview(content)[:-32]  # not a copy: a state of 1,000 features takes 95 MB
-    if not content.startswith(MAGIC) or hashlib.sha256(body).digest() != content[-32:]:
+def thaw(content: bytes, whole: bool = False, known: Sequence[Reference] = ()) -> Any:
+    """The state; bytes that are not a whole one, or of another version, are a DataError.
+
+    Parameters
+    ----------
+    content : bytes
+    whole : bool
+        These are known to be the bytes that were written: no digest is computed.
+    known : sequence of Reference
+        Taken in place of those with the same ids, whose arrays are not unpacked: they are half of a state.
+    """
+    body = memoryview(content)[:-32]
+    if not content.startswith(MAGIC) or not (whole or hashlib.sha256(body).digest() == content[-32:]):
         raise DataError("it is damaged, cut off or of another version")
     start = len(MAGIC) + 8
     stop = start + int.from_bytes(body[len(MAGIC) : start], "little")
     try:
-        return _state(json.loads(bytes(body[start:stop])), body[stop:])
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:  # a crafted file
+        return _state(json.loads(bytes(body[start:stop])), body[stop:], {each.id: each for each in known})
+    except _CRAFTED as error:
         raise DataError(f"it does not hold a state: {type(error).__name__}: {error}") from error
 
 
 def _plain(value: Any, arrays: bytearray) -> Any:
     if isinstance(value, np.ndarray):
-        if value.dtype.str not in _DTYPES:
-            raise TypeError(f"arrays of {value.dtype} are not part of states")
-        found = {"array": value.dtype.str, "shape": list(value.shape), "at": len(arrays)}
-        arrays += np.ascontiguousarray(value).tobytes()
+        how, packed = pack(value)
+        found = {**how, "at": len(arrays), "size": len(packed)}
+        arrays += packed
         return found
     if is_dataclass(value) and type(value).__name__ in KINDS:
         try:
@@ -87,7 +106,7 @@ def _plain(value: Any, arrays: bytearray) -> Any:
         return {"kind": kind, "version": KINDS[kind].VERSION, "fields": content}
     if isinstance(value, tuple | list):
         return {"items": [_plain(item, arrays) for item in value]}
-    if isinstance(value, np.bool_ | np.number) and value.dtype.str in _DTYPES:
+    if isinstance(value, np.bool_ | np.number) and value.dtype.str in DTYPES:
         return {"scalar": value.dtype.str, "value": _plain(value.item(), arrays)}
     if isinstance(value, float):
         return {"float": value.hex()}
@@ -96,28 +115,26 @@ def _plain(value: Any, arrays: bytearray) -> Any:
     raise TypeError(f"{type(value).__name__} is not part of states")
 
 
-def _state(value: Any, raw: memoryview) -> Any:
+def _state(value: Any, raw: memoryview, known: Mapping[str, Reference]) -> Any:
     if not isinstance(value, dict):
         return value
     if "array" in value:
-        if value["array"] not in _DTYPES:
-            raise DataError(f"it holds an array of {value['array']}")
-        shape = tuple(value["shape"])
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(raw, value["array"], count, value["at"]).reshape(shape).copy()
+        return unpack(value, raw[value["at"] : value["at"] + value["size"]])
     if "kind" in value:
         kind, version = KINDS[value["kind"]], value.get("version")
         if version != kind.VERSION:
             raise DataError(f"it holds {kind.__name__} {version}, and this version of excir-dask reads {kind.VERSION}")
-        found = kind(**{name: _state(item, raw) for name, item in value["fields"].items()})
+        if kind is Reference and value["fields"]["id"] in known:
+            return known[value["fields"]["id"]]
+        found = kind(**{name: _state(item, raw, known) for name, item in value["fields"].items()})
         _check_fields(found)
         return found
     if "scalar" in value:
-        if value["scalar"] not in _DTYPES:
+        if value["scalar"] not in DTYPES:
             raise DataError(f"it holds a number of {value['scalar']}")
-        return np.dtype(value["scalar"]).type(_state(value["value"], raw))
+        return np.dtype(value["scalar"]).type(_state(value["value"], raw, known))
     if "items" in value:
-        return tuple(_state(item, raw) for item in value["items"])
+        return tuple(_state(item, raw, known) for item in value["items"])
     return float.fromhex(value["float"])
 
 

@@ -1,7 +1,7 @@
 """What a task leaves behind: the state of a slice, and what it cost to get it.
 
 A state holds facts of two kinds: those of the columns of its slice, and those of its span of rows (how many there are,
-their outputs and categories). The latter are told by one slice of the span, the leading one, and by no other.
+their outputs and categories). Only the leading slice of a span reports the latter.
 Combining builds new states in a fixed order.
 """
 

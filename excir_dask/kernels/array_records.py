@@ -47,5 +47,15 @@ def replaced(record: Found, where: Where, others: Found, axis: int = 0) -> Found
     return replace(record, **arrays)
 
 
+def per_pair(values: NDArray[Any], outputs: int, columns: int) -> NDArray[Any]:
+    """Values of outputs beside arrays of shape (outputs, columns).
+
+    Runs of columns may have outputs of their own, as segments do: all outputs of the first, then those of the next.
+    """
+    if values.size == outputs:
+        return values[:, None]
+    return np.repeat(values.reshape(-1, outputs).T, columns * outputs // values.size, axis=1)
+
+
 def _index(where: Where, axis: int) -> tuple[Any, ...]:
     return (..., where) if axis == -1 else (*[slice(None)] * axis, where)

@@ -39,7 +39,7 @@ CERTAINTY = 4.5
 CELLS = 512
 """cells of a bracket, about equally full"""
 
-_MOST_REACH = 0.1
+MOST_REACH = 0.1
 """rank that brackets of a small table reach at most"""
 
 _ATOMS = 4
@@ -107,7 +107,11 @@ def _column(
 
 
 def narrowed(
-    reference: Reference, centers: Floats, brackets: Sequence[Sequence[tuple[float, float]]], reach: Floats
+    reference: Reference,
+    centers: Floats,
+    brackets: Sequence[Sequence[tuple[float, float]]],
+    reach: Floats,
+    cells: int = CELLS,
 ) -> Reference:
     """A reference for another look at the same columns.
 
@@ -121,21 +125,23 @@ def narrowed(
         Between which its quantiles lie.
     reach : array of shape (columns,)
         How far the final centres can be from these.
+    cells : int
+        Of a bracket.
     """
-    columns = []
+    columns, buckets = [], reference.slots.shape[1]
     for j in range(reference.columns):
         center, far = float(centers[j]), float(reach[j])
         origin, scale = float(reference.origin[j]), float(reference.scale[j])
         limits = (center - far, center + far)
         ends = np.array([end for bracket in brackets[j] for end in bracket])  # either may be an atom
-        grids = [np.linspace(low, high, CELLS) for low, high in brackets[j]]
+        grids = [np.linspace(low, high, cells) for low, high in brackets[j]]
         edges = np.unique(np.concatenate([*grids, ends, np.nextafter(ends, np.inf)]))
         flips = np.linspace(limits[0], np.nextafter(limits[1], np.inf), FLIP_EDGES - SPARE - 1)
-        slots = slots_of([*brackets[j], limits], origin, scale)
+        slots = slots_of([*brackets[j], limits], origin, scale, buckets)
         columns.append(
             ColumnFrame(center, origin, scale, slots, reference.coarse[j], edges, np.unique(np.append(flips, center)))
         )
-    return stacked(columns)
+    return stacked(columns, reference.first_edge.shape[2] - 1)
 
 
 def _reach(summary: ColumnSummary, level: float, complete: bool, effect: float) -> float:
@@ -147,7 +153,7 @@ def _reach(summary: ColumnSummary, level: float, complete: bool, effect: float) 
 
 def _reach_of_others(summary: ColumnSummary, level: float, effect: float) -> float:
     """The same for as many rows of another day, which may be seen from this reference."""
-    return min(CERTAINTY * math.sqrt(2.0) * _rank_error(summary, level, effect), _MOST_REACH)
+    return min(CERTAINTY * math.sqrt(2.0) * _rank_error(summary, level, effect), MOST_REACH)
 
 
 def _rank_error(summary: ColumnSummary, level: float, effect: float) -> float:

@@ -15,7 +15,16 @@ from numba import njit
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first use; the result is cached on disk wherever there is a folder to write to."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc"}}
+    return _compiled(function, fastmath={"reassoc"})
+
+
+def compiled_exactly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same without reassociation: for formulas whose rounding is accounted for, not for sums over rows."""
+    return _compiled(function, error_model="numpy")
+
+
+def _compiled(function: Callable[..., Any], **more: Any) -> Callable[..., Any]:
+    options: dict[str, Any] = {"nogil": True, **more}
     found: Callable[..., Any]
     try:
         found = njit(cache=True, **options)(function)

@@ -1,8 +1,8 @@
-"""What CIR cannot see: how much a column tells of an output, whichever way it moves, from counts by coarse cells.
+"""What CIR cannot see: how much a column says about an output, in any direction, from counts by coarse cells.
 
 Mutual information tells the size, and isotonic regressions whether the movement is one-way: for each value t of the
 output, the share of rows below t must fall from cell to cell of the column (or rise, for all t alike). Whatever moves
-the output one way, through whichever monotone function and beside whatever noise, keeps to that; what goes up and down
+the output one way, through any monotone function and under any noise, keeps to that; what goes up and down
 (a square, a season) does not, nor does what widens the output's spread (one factor of a product).
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from excir_dask.kernels.array_records import per_pair
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +38,10 @@ ROWS_PER_CELL = 5.0
 EXPECTED = 2.0
 """rows that independence gives a cell on average at least: rarer values are joined with their neighbours"""
 
+ONE_CELL = 0.9
+"""share of the rows in one cell above which counts say nothing of a column whose middle half has several values: a
+reference of rows that lie elsewhere puts them there"""
+
 _CHUNK = 256
 """pairs looked at together: their counts stay in the second-level cache"""
 
@@ -50,7 +56,7 @@ class Dependence:
     """standard error of that"""
     p: Floats
     """probability of so much, or more, if column and output had nothing to do with each other (G test); NaN where
-    either has all rows in one cell"""
+    either has all rows in one cell. All figures are NaN where a cell holds nearly all rows of a column that varies"""
     bend: Floats
     """share of the mutual information that no one-way movement explains; NaN where there is no clear dependence"""
     bends: NDArray[np.bool_]
@@ -59,7 +65,9 @@ class Dependence:
     """the output's spread changes along the column, or more than its level does"""
 
 
-def depend(joint: Floats, rows: Floats) -> Dependence:
+def depend(
+    joint: Floats, rows: Floats, spread: Floats | None = None, output_spread: Floats | None = None
+) -> Dependence:
     """Dependence from joint counts.
 
     Parameters
@@ -68,6 +76,10 @@ def depend(joint: Floats, rows: Floats) -> Dependence:
         Weight by cells of column and output, in the order of their values; no cells where nobody counted.
     rows : array of shape (outputs, columns)
         Independent rows that the weights are worth.
+    spread : array of shape (columns,), optional
+        Interquartile ranges: where one is above 0 and yet nearly all rows lie in one cell, nothing is known.
+    output_spread : array, optional
+        Of the outputs; runs of columns may have outputs of their own.
     """
     found = {name: np.full(rows.shape, np.nan) for name in ("share", "stderr", "p", "bend")}
     marks = {name: np.zeros(rows.shape, dtype=bool) for name in ("bends", "interacts")}
@@ -79,7 +91,22 @@ def depend(joint: Floats, rows: Floats) -> Dependence:
                 part = outputs[first : first + _CHUNK], columns[first : first + _CHUNK]
                 for name, values in _depend(_joined(joint[part], size), rows[part]).items():
                     (found if name in found else marks)[name][part] = values
+        lost = _in_one_cell(joint, 3, spread) | _in_one_cell(joint, 2, output_spread)
+        for name in found:
+            found[name][lost] = np.nan
+        for name in marks:
+            marks[name][lost] = False
     return Dependence(**found, **marks)
+
+
+def _in_one_cell(joint: Floats, others: int, spread: Floats | None) -> NDArray[np.bool_]:
+    """Pairs in which a cell holds nearly all rows although the middle half has several values."""
+    counts = joint.sum(axis=others)
+    total = counts.sum(axis=2)
+    if spread is None:
+        return np.zeros(total.shape, dtype=bool)
+    wide = spread[None, :] if others == 3 else per_pair(spread, *total.shape)
+    return np.asarray((counts.max(axis=2) > ONE_CELL * total) & (wide > 0))
 
 
 def _widths(joint: Floats, rows: Floats) -> NDArray[np.int64]:

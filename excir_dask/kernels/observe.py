@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from excir_dask.kernels.reference import BUCKETS, COARSE, FLIP_EDGES, REGIONS, SPARE, Reference, places
 from excir_dask.kernels.state import ColumnState, PairState, State
 from excir_dask.kernels.tally import Grid, Side, Tally, scratch
+
+if TYPE_CHECKING:
+    from excir_dask.kernels.segment_loops import SegmentArrays
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -126,7 +130,7 @@ def observe(columns: Iterable[Floats], side: OutputSide, reference: Reference) -
     reference : Reference
         Of the columns.
     """
-    found = _Tallies(reference, side, len(side.outputs))
+    found = Tallies(reference, side, len(side.outputs))
     for j, x in enumerate(columns):
         found.output_total[j], found.output_absolute[j], found.output_squares[j] = found.add(j, x).moved
     return State(found.columns(), found.pairs())
@@ -134,17 +138,18 @@ def observe(columns: Iterable[Floats], side: OutputSide, reference: Reference) -
 
 def observe_outputs(side: OutputSide) -> ColumnState:
     """What the outputs looked like over a block of rows."""
-    found = _Tallies(side.reference, side, 0)
+    found = Tallies(side.reference, side, 0)
     for k, y in enumerate(side.outputs):
         found.add(k, y)
     return found.columns()
 
 
-class _Tallies:
+class Tallies:
     """States in the making; columns come first, so that a column's part is one piece of memory."""
 
-    def __init__(self, reference: Reference, side: OutputSide, outputs: int):
-        count, slots, cells = reference.columns, 2 * REGIONS + 1, reference.edges.shape[1] + REGIONS
+    def __init__(self, reference: Reference, side: OutputSide, outputs: int, columns: int | None = None):
+        count = reference.columns if columns is None else columns
+        slots, cells = 2 * REGIONS + 1, reference.edges.shape[1] + REGIONS
         coarse = COARSE if len(side.coarse) and outputs else 0
         self.reference, self.side, self.outputs = reference, side, outputs
         self.n, self.missing = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -207,6 +212,12 @@ class _Tallies:
             self.output_flips, self.joint,
         ):  # fmt: skip
             array[j] = 0.0
+
+    def arrays(self) -> SegmentArrays:
+        """The arrays that the loop over segments adds to."""
+        from excir_dask.kernels.segment_loops import SegmentArrays
+
+        return SegmentArrays(*(getattr(self, name) for name in SegmentArrays._fields))
 
     def columns(self) -> ColumnState:
         low, high, total, absolute, squares, balance = np.ascontiguousarray(self.limits.T)

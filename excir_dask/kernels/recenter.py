@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from excir_dask.kernels.array_records import per_pair
 from excir_dask.kernels.reference import Reference
 from excir_dask.kernels.state import ColumnState, State
 
@@ -85,6 +86,7 @@ def recentre(
     state : State
         Of the columns.
     outputs : ColumnState
+        Runs of columns may have outputs of their own: all outputs of the first, then those of the next.
     references : (Reference, Reference)
         Of the columns and of the outputs.
     centers : (array, array)
@@ -92,38 +94,40 @@ def recentre(
     """
     columns, pairs = state.columns, state.pairs
     shifts = [center - reference.center for center, reference in zip(centers, references, strict=True)]
-    x, y = shifts[0][None, :], shifts[1][:, None]
+    count, width = pairs.sums.shape[:2]
+    x, y = shifts[0][None, :], per_pair(shifts[1], count, width)
     n, d, squares, signed, t0, t1, t2 = np.moveaxis(pairs.sums, -1, 0)
     weight = columns.weight[None, :]
     across = _crossed(references[0], columns, shifts[0])
     output_across = _crossed(references[1], outputs, shifts[1])
     turned = np.einsum("kjcs,jc->kjs", pairs.flips, across.whole)
-    turned += np.einsum("kjcs,kc->kjs", pairs.output_flips, output_across.whole)
+    turned += _per_output(pairs.output_flips, output_across.whole)
     partial = np.einsum("kjcs,jc->kjs", pairs.flips, across.partial)
-    output_partial = np.einsum("kjcs,kc->kjs", pairs.output_flips, output_across.partial)
+    output_partial = _per_output(pairs.output_flips, output_across.partial)
+    output_width, output_even, output_unsure, output_weight, output_passed, weights, balance = (
+        per_pair(each, count, width)
+        for each in (output_across.width, output_across.even, output_across.unsure, output_across.weight,
+                     output_across.passed, outputs.weight, outputs.balance)
+    )  # fmt: skip
     # |p| of a row whose sign stays is linear in both shifts; of one whose sign changes it is the opposite
     t0, t1, t2, d = np.moveaxis(np.stack([t0, t1, t2, d], axis=-1) - 2.0 * turned, -1, 0)
     numerator = n - x * pairs.output_total - y * columns.total[None, :] + weight * x * y
     denominator = d - x * t2 - y * t1 + x * y * t0
     guess = across.even[None, :] * np.abs(partial[..., 2] - y * partial[..., 0])
-    output_guess = output_across.even[:, None] * np.abs(output_partial[..., 1] - x * output_partial[..., 0])
+    output_guess = output_even * np.abs(output_partial[..., 1] - x * output_partial[..., 0])
     # a row of the cell that the final centre lies in is no further from it than the cell is wide
     with np.errstate(invalid="ignore"):  # infinite widths are dealt with below
         most = 2.0 * across.width[None, :] * (np.abs(partial[..., 2]) + np.abs(y) * across.unsure[None, :])
-        output_most = (
-            2.0
-            * output_across.width[:, None]
-            * (np.abs(output_partial[..., 1]) + np.abs(x) * output_across.unsure[:, None])
-        )
+        output_most = 2.0 * output_width * (np.abs(output_partial[..., 1]) + np.abs(x) * output_unsure)
     # of the outputs, what is known is of all rows, not of those where a column has a value
-    share = weight / np.where(outputs.weight > 0, outputs.weight, 1.0)[:, None]
+    share = weight / np.where(weights > 0, weights, 1.0)
     # rows around both centres change their sign twice
-    twice = 4.0 * np.abs(x * y) * np.minimum(across.weight[None, :], output_across.weight[:, None])
+    twice = 4.0 * np.abs(x * y) * np.minimum(across.weight[None, :], output_weight)
     return Sums(
         numerator,
         np.maximum(denominator + guess + output_guess, np.abs(numerator)),
         np.where(np.isinf(across.width)[None, :], np.inf, most - guess + twice),
-        np.where(np.isinf(output_across.width)[:, None], np.inf, output_most - output_guess),
+        np.where(np.isinf(output_width), np.inf, output_most - output_guess),
         squares,
         signed,
         pairs.units[..., 0],
@@ -136,14 +140,24 @@ def recentre(
         _tilt(
             pairs.output_total,
             pairs.output_absolute,
-            share * outputs.balance[:, None],
+            share * balance,
             weight,
             y,
-            share * output_across.passed[:, None],
+            share * output_passed,
         ),
         _correlation(state, n),
         np.divide(columns.weight**2, columns.weight_squares, out=np.zeros(x.size), where=columns.weight_squares > 0),
     )
+
+
+def _per_output(flips: Floats, cells: Floats) -> Floats:
+    """Sums over the cells around the outputs' centres that count, (outputs, columns, four)."""
+    outputs, columns = flips.shape[:2]
+    runs = cells.shape[0] // outputs
+    split = flips.reshape(outputs, runs, columns // runs, *flips.shape[2:])
+    found = np.einsum("kbjcs,bkc->kbjs", split, cells.reshape(runs, outputs, cells.shape[1]))
+    summed: Floats = found.reshape(outputs, columns, flips.shape[3])
+    return summed
 
 
 def _tilt(total: Floats, absolute: Floats, balance: Floats, weight: Floats, shift: Floats, passed: Floats) -> Floats:
@@ -188,30 +202,13 @@ class _Crossed:
 
 
 def _crossed(reference: Reference, state: ColumnState, shift: Floats) -> _Crossed:
-    whole, partial = np.zeros(reference.flip_edges.shape), np.zeros(reference.flip_edges.shape)
-    width, even, passed = np.zeros(shift.size), np.zeros(shift.size), np.zeros(shift.size)
-    for j in map(int, np.flatnonzero(shift)):
-        edges = reference.flip_edges[j][np.isfinite(reference.flip_edges[j])]
-        center = float(reference.center[j])
-        final = center + float(shift[j])
-        home, there = np.searchsorted(edges, [center, final], side="right").tolist()
-        between = slice(min(home, there + 1), max(home, there))
-        whole[j, between] = 1.0
-        middles = edges[:-1] + np.diff(edges) / 2.0  # of the cells from 1 on
-        inner = slice(max(between.start, 1), min(between.stop, edges.size))
-        passed[j] = np.dot(state.flip_weight[j, inner], np.abs(final - middles[inner.start - 1 : inner.stop - 1]))
-        if not edges[0] <= final < edges[-1]:
-            width[j] = np.inf
-            continue
-        if shift[j] > 0:  # rows from the provisional centre up to the final one
-            partial[j, there], width[j] = 1.0, final - edges[there - 1]
-        else:
-            partial[j, there], width[j] = 1.0, edges[there] - final
-        passed[j] += state.flip_weight[j, there] * width[j] ** 2 / (edges[there] - edges[there - 1]) / 2.0
-        if final == edges[there - 1]:  # a cell begins at the final centre: below it, all or nothing has changed
-            partial[j, there] = width[j] = 0.0
-            whole[j, there] = float(shift[j] < 0)
-        even[j] = width[j] * (width[j] / (edges[there] - edges[there - 1]))
+    from excir_dask.kernels.recenter_loops import crossed_cells
+
+    whole, partial = np.zeros((2, *reference.flip_edges.shape))
+    figures = np.zeros((3, shift.size))
+    edges, weights = np.ascontiguousarray(reference.flip_edges), np.ascontiguousarray(state.flip_weight)
+    crossed_cells(edges, weights, reference.center, shift, whole, partial, figures)
+    width, even, passed = figures
     unsure = (partial * state.flip_weight).sum(axis=1)
     weight = ((whole + partial) * state.flip_weight).sum(axis=1)
     return _Crossed(whole, partial, width, even, unsure, weight, passed)

@@ -25,6 +25,10 @@ Floats = NDArray[np.float64]
 BUCKETS = 2048
 """equal buckets over a column's range: their counts stay in the first-level cache"""
 
+THIN = 8
+"""buckets of all rows that are one in references of segments: loops go through all buckets of every segment, and 2,048
+take as long as 2,000 rows"""
+
 COARSE = 16
 """coarse cells of a column, about equally full: what joint counts are made of"""
 
@@ -33,6 +37,9 @@ REGIONS = 4
 
 PARTS = 512
 """equal parts of an odd slot, about as many as it has edges: a value has to be compared with few of them"""
+
+FEW_PARTS = 128
+"""the same in references of segments, which have fewer edges"""
 
 FLIP_EDGES = 32
 """edges of cells around a centre; rows between the provisional and the final centre change their sign"""
@@ -84,13 +91,13 @@ class Reference:
 def concatenate_references(parts: Sequence[Reference]) -> Reference:
     """References of neighbouring column blocks as one."""
     width = max(part.edges.shape[1] for part in parts)
-    return _identified(concatenated([_with_edges(part, width) for part in parts]))
+    return identified(concatenated([_with_edges(part, width) for part in parts]))
 
 
 def replaced_references(reference: Reference, where: Where, others: Reference) -> Reference:
     """A reference with some of its columns taken from another one, in order."""
     width = max(reference.edges.shape[1], others.edges.shape[1])
-    return _identified(replaced(_with_edges(reference, width), where, _with_edges(others, width)))
+    return identified(replaced(_with_edges(reference, width), where, _with_edges(others, width)))
 
 
 def _with_edges(reference: Reference, width: int) -> Reference:
@@ -98,7 +105,7 @@ def _with_edges(reference: Reference, width: int) -> Reference:
     return replace(reference, edges=np.pad(reference.edges, more, constant_values=np.inf))
 
 
-def _identified(reference: Reference) -> Reference:
+def identified(reference: Reference) -> Reference:
     """The same with the id that its arrays give it."""
     found = hashlib.sha256()
     for array in arrays_of(reference).values():
@@ -106,20 +113,22 @@ def _identified(reference: Reference) -> Reference:
     return replace(reference, id=found.hexdigest()[:16])
 
 
-def stacked(columns: Sequence[ColumnFrame]) -> Reference:
+def stacked(columns: Sequence[ColumnFrame], parts: int = PARTS) -> Reference:
+    """A reference of all columns."""
     count, width = len(columns), SPARE + max((column.edges.size for column in columns), default=0)
-    return _identified(
+    buckets = columns[0].slots.size if columns else BUCKETS
+    return identified(
         Reference(
             "",
             center=np.array([column.center for column in columns], dtype=np.float64),
             origin=np.array([column.origin for column in columns], dtype=np.float64),
             scale=np.array([column.scale for column in columns], dtype=np.float64),
-            slots=np.array([column.slots for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
-            coarse=np.array([column.coarse for column in columns], dtype=np.uint8).reshape(count, BUCKETS),
+            slots=np.array([column.slots for column in columns], dtype=np.uint8).reshape(count, buckets),
+            coarse=np.array([column.coarse for column in columns], dtype=np.uint8).reshape(count, buckets),
             edges=np.array([_padded(column.edges, width) for column in columns]).reshape(count, width),
-            steps=np.array([column.steps for column in columns]).reshape(count, REGIONS, 2),
-            first_edge=np.array([column.first_edge for column in columns], dtype=np.uint16).reshape(
-                count, REGIONS, PARTS + 1
+            steps=np.array([column.steps(parts) for column in columns]).reshape(count, REGIONS, 2),
+            first_edge=np.array([column.first_edge(parts) for column in columns], dtype=np.uint16).reshape(
+                count, REGIONS, parts + 1
             ),
             flip_edges=np.array([_padded(column.flip_edges, FLIP_EDGES) for column in columns]).reshape(
                 count, FLIP_EDGES
@@ -140,23 +149,28 @@ class ColumnFrame:
     edges: Floats
     flip_edges: Floats
 
-    @property
-    def steps(self) -> Floats:
+    def steps(self, parts: int) -> Floats:
+        """Where the parts of each odd slot begin, and parts per unit."""
         starts = np.searchsorted(self.slots, np.arange(1, 2 * REGIONS + 1))
-        counts = np.diff(np.append(starts, BUCKETS))[::2]
+        counts = np.diff(np.append(starts, self.slots.size))[::2]
         with np.errstate(over="ignore"):
-            scale = np.minimum(self.scale * PARTS / np.maximum(counts, 1), np.finfo(float).max)
+            scale = np.minimum(self.scale * parts / np.maximum(counts, 1), np.finfo(float).max)
         return np.stack([self.origin + starts[::2] / self.scale, scale], axis=1)
 
-    @property
-    def first_edge(self) -> NDArray[np.int64]:
-        slots = self.slots[places(self.edges, self.origin, self.scale, BUCKETS)].astype(np.int64)
-        found = np.zeros((REGIONS, PARTS + 1), dtype=np.int64)
-        for region, (origin, scale) in enumerate(self.steps):
-            first, last = np.searchsorted(slots, [2 * region + 1, 2 * region + 2])
-            parts = places(self.edges[first:last], origin, scale, PARTS)
-            found[region] = first + np.searchsorted(parts, np.arange(PARTS + 1))
-        return found
+    def first_edge(self, parts: int) -> NDArray[np.int64]:
+        """Edges that lie below, for each part of each odd slot and behind the last."""
+        slots = self.slots[places(self.edges, self.origin, self.scale, self.slots.size)].astype(np.int64)
+        odd = slots % 2 == 1
+        regions = slots[odd] // 2
+        origin, scale = self.steps(parts)[regions].T
+        inside = np.clip((self.edges[odd] - origin) * scale, 0.0, parts - 1.0).astype(np.int64)
+        found = np.zeros((REGIONS, parts + 1), dtype=np.int64)
+        np.cumsum(
+            np.bincount(regions * parts + inside, minlength=REGIONS * parts).reshape(REGIONS, parts),
+            axis=1,
+            out=found[:, 1:],
+        )
+        return found + np.searchsorted(slots, 2 * np.arange(REGIONS) + 1)[:, None]
 
 
 def places(values: Floats, origin: float, scale: float, count: int) -> NDArray[np.int64]:
@@ -165,19 +179,27 @@ def places(values: Floats, origin: float, scale: float, count: int) -> NDArray[n
         return np.clip((values - origin) * scale, 0.0, count - 1.0).astype(np.int64)
 
 
-def slots_of(brackets: Iterable[tuple[float, float]], origin: float, scale: float) -> NDArray[np.uint8]:
+def slots_of(
+    brackets: Iterable[tuple[float, float]], origin: float, scale: float, buckets: int = BUCKETS
+) -> NDArray[np.uint8]:
     """Slots of all buckets; those that hold a bracket are odd."""
-    found = np.zeros(BUCKETS, dtype=np.uint8)
-    runs = _joined((bucket(low, origin, scale), bucket(high, origin, scale)) for low, high in brackets)
-    for number, (first, last) in enumerate(runs):
+    return odd_slots(
+        ((bucket(low, origin, scale, buckets), bucket(high, origin, scale, buckets)) for low, high in brackets), buckets
+    )
+
+
+def odd_slots(runs: Iterable[tuple[int, int]], buckets: int) -> NDArray[np.uint8]:
+    """Slots of all buckets; those of the runs, first to last, are odd."""
+    found = np.zeros(buckets, dtype=np.uint8)
+    for number, (first, last) in enumerate(_joined(runs)):
         found[first : last + 1] = 2 * number + 1
         found[last + 1 :] = 2 * number + 2
     return found
 
 
-def bucket(value: float, origin: float, scale: float) -> int:
+def bucket(value: float, origin: float, scale: float, buckets: int = BUCKETS) -> int:
     """The bucket of a value, as the compiled loops compute it."""
-    return int(min(max((value - origin) * scale, 0.0), BUCKETS - 1.0))
+    return int(min(max((value - origin) * scale, 0.0), buckets - 1.0))
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from excir_dask.kernels.settle_loops import Figure, Runs
 
-_SLACK = 1e-9
-"""rounding of ranks of fractional weights, relative to the last: millions of weights are added up one by one"""
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,43 +53,38 @@ class Elements:
     """weights are whole numbers, so that they count as repeated rows"""
 
     @property
-    def starts(self) -> Floats:
-        return np.concatenate(([0.0], self.ends[:-1]))
+    def arrays(self) -> Runs:
+        """The same for compiled loops."""
+        from excir_dask.kernels.settle_loops import Runs
+
+        return Runs(self.ends, self.low, self.high, self.weights, self.totals, self.whole)
 
 
 def quantile(runs: Elements, level: float) -> Quantile | None:
-    """A linear quantile; None where it lies outside the brackets.
+    """A linear quantile; None where it lies outside the brackets."""
+    from excir_dask.kernels.settle_loops import quantile_of
 
-    It is the mean of the values over the ranks [r, r + 1] with r = level (total - 1).
-    """
-    total = float(runs.ends[-1])
-    rank = level * max(total - 1.0, 0.0)
-    stop = min(rank + 1.0, total)
-    slack = 0.0 if runs.whole else _SLACK * total
+    return known(quantile_of(runs.arrays, level))
+
+
+def known(figure: Figure) -> Quantile | None:
+    """What a loop has found; None where it is not known."""
+    _, value, low, high, first, last = figure
+    return Quantile(value, low, high, (first, last)) if figure.known else None
+
+
+def enclosing(runs: Elements, level: float, low: float, high: float) -> tuple[float, float]:
+    """Values between which a linear quantile lies; ``low`` and ``high`` are those of all values."""
+    found = quantile(runs, level)
+    if found is not None:
+        return found.around
+    rank = level * max(float(runs.ends[-1]) - 1.0, 0.0)
+    slack = 0.0 if runs.whole else 1e-9 * float(runs.ends[-1])
     first = min(int(np.searchsorted(runs.ends, rank - slack, side="right")), runs.ends.size - 1)
-    last = min(int(np.searchsorted(runs.ends, stop + slack, side="left")), runs.ends.size - 1)
-    if np.isnan(runs.low[first : last + 1]).any():
-        return None
-    starts = runs.starts
-    value = weight = low = high = 0.0
-    around = [np.inf, -np.inf]
-    for i in range(first, last + 1):
-        left, right = max(rank, float(starts[i])), min(stop, float(runs.ends[i]))
-        part = max(right - left, 0.0)
-        a, b, size = float(runs.low[i]), float(runs.high[i]), float(runs.ends[i] - starts[i])
-        if runs.whole and right - starts[i] <= 1.0:
-            b = a
-        elif runs.whole and runs.ends[i] - left <= 1.0:
-            a = b
-        at = (left + right) / 2.0 - 0.5 - float(starts[i])
-        guess = a + (b - a) * (min(max(at / (size - 1.0), 0.0), 1.0) if size > 1.0 else 0.5)
-        value, weight = value + part * guess, weight + part
-        low, high = low + part * a, high + part * b
-        around = [min(around[0], a), max(around[1], b)]
-    if weight == 0.0:
-        return None
-    if slack:  # as much as the ranks may be off, the mean may be over the neighbours
-        around = [float(runs.low[first]), float(runs.high[last])]
-        moved = min(slack, 1.0) * (around[1] - around[0])
-        low, high = max(low - moved, weight * around[0]), min(high + moved, weight * around[1])
-    return Quantile(value / weight, low / weight, high / weight, (around[0], around[1]))
+    last = min(int(np.searchsorted(runs.ends, rank + 1.0 + slack, side="left")), runs.ends.size - 1)
+    # a run without limits lies between its neighbours, which have some
+    below = runs.low[first] if np.isfinite(runs.low[first]) else runs.high[first - 1] if first else low
+    above = (
+        runs.high[last] if np.isfinite(runs.high[last]) else runs.low[last + 1] if last + 1 < runs.low.size else high
+    )
+    return (float(below) if np.isfinite(below) else low, float(above) if np.isfinite(above) else high)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.kernels import chance
+from excir_dask.kernels.array_records import per_pair
 from excir_dask.kernels.recenter import Sums
 from excir_dask.kernels.settle import ColumnStats
 
@@ -132,7 +133,7 @@ def score(
     sums: Sums,
     features: ColumnStats,
     outputs: ColumnStats,
-    units: int,
+    units: int | NDArray[np.int64],
     whole_units: bool = False,
 ) -> Scores:
     """Scores, their standard errors and the certified effect of approximate centres.
@@ -141,12 +142,16 @@ def score(
     ----------
     sums : Sums
     features, outputs : ColumnStats
-    units : int
-        Units of rows (row groups) behind the sums.
+    units : int or array
+        Units of rows (row groups) behind the sums; of each run of columns that has outputs of its own.
     whole_units : bool
         The rows are a sample of whole units, so the spread between those is what matters.
     """
-    constant = features.constant[None, :] | outputs.constant[:, None] | (features.n == 0)[None, :]
+    shape = sums.numerator.shape
+    still, dy, jy = (per_pair(each, *shape) for each in (outputs.constant, outputs.error, outputs.jump))
+    rows_of = np.atleast_1d(np.asarray(units))
+    groups = np.repeat(rows_of, shape[1] // rows_of.size)[None, :]
+    constant = features.constant[None, :] | still | (features.n == 0)[None, :]
     lost = ~constant & ~sums.known
     numerator = np.where(constant | lost, 0.0, sums.numerator)
     denominator = np.where(constant | lost, 0.0, sums.denominator)
@@ -161,11 +166,10 @@ def score(
     signed = np.sign(signed_squares) * (np.sqrt(np.abs(signed_squares)) / safe) ** 2
     variance = np.where(unsquared | lost, 1.0, (1.0 + ratio**2) * square - 2.0 * ratio * signed)
     by_rows = np.where(moves | lost, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
-    between = np.where(unsquared | lost, 0.0, _between_units(sums, units, safe, ratio))
-    by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(units, whole_units)
+    between = np.where(unsquared | lost, 0.0, _between_units(sums, groups, safe, ratio))
+    by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(groups, whole_units)
     variance = np.where(by_units, between, variance)
-    dx, dy = features.error[None, :], outputs.error[:, None]
-    jx, jy = features.jump[None, :], outputs.jump[:, None]
+    dx, jx = features.error[None, :], features.jump[None, :]
     stderr = np.where(moves | lost, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
     n_eff = np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0))
     null = np.where(moves, chance.null(sums.tilt[None, :], sums.output_tilt), 0.5)
@@ -203,28 +207,25 @@ def score(
     )
 
 
-def _between_units(sums: Sums, units: int, denominator: Floats, ratio: Floats) -> Floats:
+def _between_units(sums: Sums, units: NDArray[np.int64], denominator: Floats, ratio: Floats) -> Floats:
     """Variance of N/D from the spread between row groups; 0 where there are too few or numbers are too large."""
-    if units < 2:
-        return np.zeros_like(ratio)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spread = (
             sums.unit_squares / denominator**2
             - 2.0 * ratio * (sums.unit_mixed / denominator**2)
             + ratio**2 * (sums.unit_masses / denominator**2)
         ) * (units / (units - 1.0))
-    return np.where(np.isfinite(spread), spread, 0.0)
+    return np.where((units >= 2) & np.isfinite(spread), spread, 0.0)
 
 
-def _threshold(units: int, whole_units: bool) -> float:
+def _threshold(units: NDArray[np.int64], whole_units: bool) -> Floats:
     """How many times as large as the variance of independent rows the one between row groups must be to decide."""
     if whole_units:
-        return 1.0
-    if units < 2:
-        return np.inf
+        return np.ones(units.shape)
     from scipy.special import chdtri
 
-    return float(chdtri(units - 1.0, CHANCE) / (units - 1.0))
+    free = np.maximum(units - 1.0, 1.0)
+    return np.where(units < 2, np.inf, chdtri(free, CHANCE) / free)
 
 
 def ranks(primary: Floats, support: Floats) -> NDArray[np.int64]:

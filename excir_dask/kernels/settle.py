@@ -6,32 +6,25 @@ first or last one, the value is exact; else it is interpolated, and the cell's s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from excir_dask.kernels.brackets import narrowed
+from excir_dask.kernels.brackets import CELLS, narrowed
 from excir_dask.kernels.centers import CENTERINGS
 from excir_dask.kernels.reference import Reference
-from excir_dask.kernels.runs import Elements, quantile
+from excir_dask.kernels.runs import Elements, enclosing, quantile
 from excir_dask.kernels.state import ColumnState
-from excir_dask.kernels.summaries import rank_scale
+
+if TYPE_CHECKING:
+    from excir_dask.kernels.settle_loops import Counted
 
 Floats = NDArray[np.float64]
 
-_JUMP = 2.0
-"""standard errors of a rank within which a centre's jump is looked for"""
-
-_NOTICEABLE = 0.1
-"""of the interquartile range: a smaller jump is none"""
-
-_ROUNDING = 4.0 * np.finfo(float).eps
-"""of a quantile, relative to the largest number behind it"""
-
-_SUM_ROUNDING = 2.0**13 * np.finfo(float).eps
-"""of a mean, relative to the mean distance: so many values are added up one by one"""
+_OPEN_CELLS = 2
+"""cells of a quantile that a closer look cuts beside the bracket around all of them: those where it begins and ends"""
 
 
 @dataclass(frozen=True)
@@ -69,85 +62,70 @@ class ColumnStats:
 
 def settle(state: ColumnState, reference: Reference, centering: str) -> ColumnStats:
     """Quartiles and final centres of all columns of a state."""
-    count = reference.columns
-    q25, q75, center = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count)
-    error, jump, missed = np.zeros(count), np.zeros(count), np.zeros(count, dtype=bool)
-    for j in map(int, np.flatnonzero(state.n > 0)):
-        if state.low[j] == state.high[j]:
-            q25[j] = q75[j] = center[j] = state.low[j]
-            continue
-        runs = elements(state, reference, j)
-        first, third = quantile(runs, 0.25), quantile(runs, 0.75)
-        q25[j] = np.nan if first is None else first.value
-        q75[j] = np.nan if third is None else third.value
-        provisional = float(reference.center[j])
-        mean = provisional + float(state.total[j] / state.weight[j])
-        found = CENTERINGS[centering].final(runs, first, third, provisional, mean)
-        missed[j] = found is None or first is None or third is None
-        if found is None:
-            center[j], error[j] = provisional, state.high[j] - state.low[j]
-            continue
-        spread = q75[j] - q25[j]
-        jump[j] = _jump(runs, int(state.n[j]), CENTERINGS[centering].levels, spread)
-        if CENTERINGS[centering].levels and first and third and first.low == third.high:
-            center[j] = first.low  # half of the rows have this value, and no other centre
-            continue
-        rounding = _ROUNDING * max(abs(found.value), spread if np.isfinite(spread) else 0.0)
-        if CENTERINGS[centering].summed:
-            rounding += _SUM_ROUNDING * float(state.absolute[j] / state.weight[j])
-        center[j] = provisional if abs(found.value - provisional) <= rounding else found.value
-        error[j] = found.error + (rounding if np.isfinite(rounding) else 0.0)
+    from excir_dask.kernels.settle_loops import settle_all
+
+    found, missed = np.zeros((5, reference.columns)), np.zeros(reference.columns, dtype=bool)
+    settle_all(_counted(state, reference), CENTERINGS[centering].rule, found, missed)
+    q25, q75, center, error, jump = found
     return ColumnStats(state.n, state.missing, state.low, state.high, q25, q75, center, error, jump, missed)
 
 
 def elements(state: ColumnState, reference: Reference, j: int) -> Elements:
     """The runs of values of a column; empty ones are left out."""
-    slots = reference.slots[j]
-    parts = []
-    for slot in range(int(slots[-1]) + 1):
-        if slot % 2 == 0:
-            total = state.slot_total[j, slot] if state.slot_total.size else 0.0
-            parts.append(np.array([[state.slots[j, slot], np.nan, np.nan, total]]).T)
-            continue
-        region = slot // 2
-        first, last = map(int, reference.first_edge[j, region, [0, -1]])
-        cells = slice(first + region, last + region + 1)
-        totals = state.cell_total[j, cells] if state.cell_total.size else np.zeros(last - first + 1)
-        parts.append(np.stack([state.cells[j, cells], state.cell_low[j, cells], state.cell_high[j, cells], totals]))
-    weights, low, high, totals = np.concatenate(parts, axis=1)
-    there = weights > 0
-    whole = bool(state.fractional[j] == 0)
-    scale = rank_scale(int(state.n[j]), float(state.weight[j]), whole)
-    ends = np.cumsum(weights[there]) * scale
-    return Elements(ends, low[there], high[there], weights[there], totals[there], whole and scale == 1.0)
+    from excir_dask.kernels.settle_loops import runs_of
+
+    return Elements(*runs_of(_counted(state, reference), j))
 
 
-def _jump(runs: Elements, n: int, levels: Sequence[float], spread: float) -> float:
-    """Distance of the centres at ranks two standard errors up and down, if it is a noticeable part of the spread."""
-    if n < 2 or not levels:
-        return 0.0
-    reach = [_JUMP * (level * (1.0 - level) / n) ** 0.5 for level in levels]
-    ends = [
-        [quantile(runs, min(max(level + sign * r, 0.0), 1.0)) for level, r in zip(levels, reach, strict=True)]
-        for sign in (-1, 1)
-    ]
-    distance = sum(
-        (up.value if up else high) - (down.value if down else low)
-        for down, up, (low, high) in zip(*ends, [_known(runs)] * len(levels), strict=True)
-    ) / len(levels)
-    smooth = 8.0 * max(reach)  # of a normal column: what a smooth density gives, with room
-    return float(distance) if distance > max(smooth, _NOTICEABLE) * spread else 0.0
+def _counted(state: ColumnState, reference: Reference) -> Counted:
+    from excir_dask.kernels.settle_loops import Counted
+
+    seen = {"center": reference.center, "slot_of": reference.slots, "first_edge": reference.first_edge}
+    arrays = (seen[name] if name in seen else getattr(state, name) for name in Counted._fields)
+    return Counted(*map(np.ascontiguousarray, arrays))
 
 
-def _known(runs: Elements) -> tuple[float, float]:
-    return float(np.nanmin(runs.low)), float(np.nanmax(runs.high))
+def opened(
+    state: ColumnState, reference: Reference, stats: ColumnStats, centering: str, cells: int = CELLS
+) -> Reference:
+    """The same as :func:`sharpened` for columns whose quantiles may lie outside the brackets.
+
+    What was counted says which brackets such a quantile lies between.
+    """
+    brackets, centers, reach = [], stats.center.copy(), stats.error.copy()
+    for j in range(reference.columns):
+        runs = elements(state, reference, j)
+        limits = float(state.low[j]), float(state.high[j])
+        levels = sorted({0.25, 0.75, *CENTERINGS[centering].levels})
+        found = [enclosing(runs, level, *limits) for level in levels]
+        brackets.append(found)
+        if stats.missed[j]:
+            ends = [found[levels.index(level)] for level in CENTERINGS[centering].levels] or [limits]
+            low, high = (float(np.mean([each[side] for each in ends])) for side in (0, 1))
+            centers[j], reach[j] = low + (high - low) / 2, (high - low) / 2
+    return narrowed(reference, centers, brackets, reach, cells)
 
 
 def sharpened(state: ColumnState, reference: Reference, stats: ColumnStats, centering: str) -> Reference:
     """A reference for another look at columns whose quantiles lie in known cells: those are cut as brackets were."""
-    brackets = []
+    brackets, levels = [], sorted({0.25, 0.75, *CENTERINGS[centering].levels})
     for j in range(reference.columns):
         runs = elements(state, reference, j)
-        found = [quantile(runs, level) for level in sorted({0.25, 0.75, *CENTERINGS[centering].levels})]
-        brackets.append([each.around for each in found if each is not None])
+        found = [quantile(runs, level) for level in levels]
+        known = [level for level, each in zip(levels, found, strict=True) if each is not None]
+        open_cells = [cell for level in known for cell in widest(runs, level)]
+        brackets.append([each.around for each in found if each is not None] + open_cells)
     return narrowed(reference, stats.center, brackets, stats.error)
+
+
+def widest(runs: Elements, level: float) -> list[tuple[float, float]]:
+    """Limits of the cells that leave most of a linear quantile open; none where it is known.
+
+    Rows of little weight have small ranks: the quantile is then a mean over many cells, each with a part in it, and the
+    bracket around all of them does not get narrower.
+    """
+    rank = level * max(float(runs.ends[-1]) - 1.0, 0.0)
+    parts = np.minimum(runs.ends, rank + 1.0) - np.maximum(np.append(0.0, runs.ends[:-1]), rank)
+    doubt = np.nan_to_num(np.maximum(parts, 0.0) * (runs.high - runs.low))
+    most = np.argsort(-doubt, kind="stable")[:_OPEN_CELLS]
+    return [(float(runs.low[cell]), float(runs.high[cell])) for cell in most if doubt[cell] > 0]

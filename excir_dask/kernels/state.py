@@ -140,19 +140,24 @@ def concatenate_state(parts: Sequence[State]) -> State:
 def replaced_state(state: State, where: NDArray[np.bool_], others: State, columns: str, pairs: str) -> State:
     """A state with some of its columns taken from another one; ``columns`` and ``pairs`` are the new references."""
     width = max(one.columns.cells.shape[1] for one in (state, others))  # another reference may have more cells
-    found = replaced(_with_cells(state.columns, width), where, _with_cells(others.columns, width))
+    found = replaced(with_cells(state.columns, width), where, with_cells(others.columns, width))
     both = replaced(state.pairs, where, others.pairs, axis=1)
     return State(replace(found, reference=columns), replace(both, reference=pairs))
 
 
-def _with_cells(state: ColumnState, width: int) -> ColumnState:
-    more = ((0, 0), (0, width - state.cells.shape[1]))
+def with_cells(state: ColumnState, width: int) -> ColumnState:
+    """The same with room for so many cells; those that are cut off must be empty."""
+
+    def fitted(array: Floats, empty: float) -> Floats:
+        more = ((0, 0), (0, max(width - array.shape[1], 0)))
+        return np.ascontiguousarray(np.pad(array[:, :width], more, constant_values=empty))
+
     return replace(
         state,
-        cells=np.pad(state.cells, more),
-        cell_low=np.pad(state.cell_low, more, constant_values=np.inf),
-        cell_high=np.pad(state.cell_high, more, constant_values=-np.inf),
-        cell_total=np.pad(state.cell_total, more) if state.cell_total.shape[1] else state.cell_total,
+        cells=fitted(state.cells, 0.0),
+        cell_low=fitted(state.cell_low, np.inf),
+        cell_high=fitted(state.cell_high, -np.inf),
+        cell_total=fitted(state.cell_total, 0.0) if state.cell_total.shape[1] else state.cell_total,
     )
 
 
@@ -171,14 +176,16 @@ def _combined(name: str, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _added(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    total = arrays[0].copy()
-    for array in arrays[1:]:
+    if len(arrays) == 1:
+        return arrays[0].copy()
+    total = np.asarray(arrays[0] + arrays[1])
+    for array in arrays[2:]:
         total += array
     return total
 
 
 def _same_reference(parts: Sequence[ColumnState] | Sequence[PairState]) -> None:
-    """Refuse states that are seen from different references: they mean nothing together."""
+    """Refuse states that use different references: they mean nothing together."""
     for part in parts:
         if part.reference != parts[0].reference:
             raise InternalError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,3 +66,12 @@ def as_codes(column: pa.ChunkedArray) -> CategoryCodes:
         is_null = np.array([value is None for value in values])
         codes = np.where(is_null[codes] & (codes >= 0), -1, codes).astype(np.int32)
     return CategoryCodes(codes, tuple(str(value) for value in values))
+
+
+def concat_codes(parts: Sequence[CategoryCodes]) -> CategoryCodes:
+    """The categories of several files, concatenated."""
+    if len(parts) == 1:
+        return parts[0]
+    values = {value: i for i, value in enumerate(dict.fromkeys(v for part in parts for v in part.values))}
+    codes = [np.array([*(values[v] for v in part.values), -1], dtype=np.int32)[part.codes] for part in parts]
+    return CategoryCodes(np.concatenate(codes), tuple(values))

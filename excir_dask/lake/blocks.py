@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -41,6 +41,8 @@ class Layout:
     """inputs of the model, in its order"""
     where: RowFilter | None = None
     """rows that do not match do not count"""
+    by: tuple[str, ...] = ()
+    """columns whose values are the segments"""
     open_files: OpenFiles = field(default_factory=OpenFiles, compare=False, repr=False)
 
     @property
@@ -52,7 +54,7 @@ class Layout:
     def only_categories(self, columns: Sequence[str]) -> Layout:
         """A layout that reads every row of some categorical columns that matches, and nothing else."""
         files = OpenFiles(categoricals=columns)
-        return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), (), self.where, files)
+        return Layout(self.filesystem, (), (), None, Sample(), tuple(columns), where=self.where, open_files=files)
 
     @property
     def fixed(self) -> list[str]:
@@ -78,8 +80,18 @@ class RowCounts:
     """of the rest, dropped because the weight is missing or zero"""
 
     @property
+    def matching(self) -> int:
+        """Rows in the slices that match the row filter."""
+        return self.read - self.filtered_out
+
+    @property
     def used(self) -> int:
         return self.sampled - self.without_output - self.without_weight
+
+    @property
+    def in_order(self) -> tuple[int, ...]:
+        """All fields, for arrays of counts."""
+        return (self.read, self.filtered_out, self.sampled, self.without_output, self.without_weight)
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(
@@ -89,6 +101,32 @@ class RowCounts:
             self.without_output + other.without_output,
             self.without_weight + other.without_weight,
         )
+
+
+@dataclass(frozen=True)
+class SegmentRows:
+    """The same for each of some segments, which have no rows that do not match."""
+
+    read: NDArray[np.int64]
+    sampled: NDArray[np.int64]
+    without_output: NDArray[np.int64]
+    without_weight: NDArray[np.int64]
+
+    def of(self, where: NDArray[np.bool_]) -> RowCounts:
+        """Rows of some of them together."""
+        return RowCounts(**{each.name: int(getattr(self, each.name)[where].sum()) for each in fields(self)})
+
+
+@dataclass(frozen=True)
+class SegmentCodes:
+    """Which segment each row of a block is in."""
+
+    codes: NDArray[np.int32]
+    """(rows,) index into ``values``"""
+    values: tuple[str, ...]
+    """names of segments"""
+    rows: Callable[[], SegmentRows]
+    """how many rows each has"""
 
 
 @dataclass(frozen=True)
@@ -167,6 +205,8 @@ class Block:
     """(rows,) the random draw of each row"""
     edges: NDArray[np.int64]
     """index of the first row of each row group, and the number of rows"""
+    segments: SegmentCodes | None = None
+    """which segment each row is in; None if nobody asked"""
 
 
 def sample_mask(layout: Layout, ranges: Sequence[RowRange], matching: Mask | None = None) -> Mask | None:
@@ -192,6 +232,7 @@ def make_block(
     categories: Iterator[CategoryCodes],
     draws: NDArray[np.uint64] | None = None,
     matching: Mask | None = None,
+    segments: CategoryCodes | None = None,
 ) -> Block:
     """Drop the rows that are outside the sample, do not match the row filter, or lack an output or a weight.
 
@@ -210,6 +251,8 @@ def make_block(
         Random draws of the rows; computed from the ranges by default.
     matching : (rows,) bool, optional
         Rows that match, whether they are in the sample or not; None for all.
+    segments : CategoryCodes, optional
+        Which segment each row is in.
     """
     rows = sum(each.rows for each in ranges)
     sampled = np.ones(rows, dtype=bool) if mask is None else mask
@@ -245,10 +288,23 @@ def make_block(
             return draws[used]
         return np.concatenate([layout.sample.draws(r.part, r.row_group, r.rows, r.start) for r in ranges])[used]
 
+    def segment_rows() -> SegmentRows:
+        assert segments is not None, "there are no segments"
+        codes, size = segments.codes, len(segments.values)
+        live = np.concatenate([np.ones(r.rows, dtype=bool) if (m := r.live_mask()) is None else m for r in ranges])
+        if matching is not None:
+            live &= matching
+        read, of_sample, of_complete, of_used = (
+            np.bincount(codes[mask], minlength=size) for mask in (live, sampled, complete, used)
+        )
+        return SegmentRows(read, of_sample, of_sample - of_complete, of_complete - of_used)
+
     if counts.used == rows:
+        by = None if segments is None else SegmentCodes(segments.codes, segments.values, segment_rows)
         stacked = outputs[0][None] if len(outputs) == 1 else np.reshape(outputs, (len(outputs), rows))
-        return Block(counts, stacked, weights, columns, categories, used_draws, edges)
+        return Block(counts, stacked, weights, columns, categories, used_draws, edges, by)
     indices = np.flatnonzero(used)  # take() is ten times as fast with indices as with a mask
+    by = None if segments is None else SegmentCodes(segments.codes.take(indices), segments.values, segment_rows)
     return Block(
         counts,
         np.reshape([y.take(indices) for y in outputs], (len(outputs), counts.used)),
@@ -257,6 +313,7 @@ def make_block(
         (CategoryCodes(each.codes.take(indices), each.values) for each in categories),
         used_draws,
         edges,
+        by,
     )
 
 

@@ -71,7 +71,7 @@ def plan_pandas(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) 
 def plan_dask(frame: Any, selection: Selection, budget: int = DEFAULT_BUDGET) -> tuple[Plan, list[Any]]:
     """One slice per partition, and the delayed partition for each."""
     wanted = dict.fromkeys([*selection.features, *selection.outputs, *selection.model_columns, *selection.categoricals])
-    wanted |= dict.fromkeys(selection.filter_columns)
+    wanted |= dict.fromkeys([*selection.filter_columns, *selection.by])
     if selection.weight:
         wanted[selection.weight] = None
     partitions = frame[list(wanted)].to_delayed()

@@ -45,7 +45,7 @@ def _of_array(array: np.ndarray[Any, Any]) -> Any:
     if array.dtype.names is None:
         shape = " x ".join(map(str, array.shape))
         raise UsageError(
-            f"a numpy array ({shape}) has no names of columns; pass pandas.DataFrame(array, columns=[...]), or a "
+            f"a numpy array ({shape}) has no column names; pass pandas.DataFrame(array, columns=[...]), or a "
             "structured array"
         )
     return pd.DataFrame({name: array[name] for name in array.dtype.names})

@@ -169,12 +169,15 @@ class FragmentReader:
         """Like :meth:`read`, but only so many rows."""
         if not self._file_columns(names):
             return self._arrays(names, None, rows)
+        return self._arrays(names, self._head(names, rows), rows)
+
+    def _head(self, names: Sequence[str], rows: int) -> pa.Table:
         tables: list[pa.Table] = []
         for table in self._tables(names, rows, head=True):  # one, unless a batch ends early
             tables.append(table)
             if sum(each.num_rows for each in tables) >= rows:
                 break
-        return self._arrays(names, pa.concat_tables(tables).slice(0, rows), rows)
+        return pa.concat_tables(tables).slice(0, rows)
 
     def matching(self, where: RowFilter, rows: int | None = None) -> Mask:
         """Which rows a filter keeps: of the first so many, or of all."""
@@ -206,6 +209,13 @@ class FragmentReader:
         """A categorical column."""
         table = self._table([name])
         return self._constant_codes(name) if table is None else as_codes(table.column(name))
+
+    def head_codes(self, name: str, rows: int) -> CategoryCodes:
+        """Like :meth:`codes`, but only so many rows."""
+        if name in self._constants:
+            whole = self._constant_codes(name)
+            return CategoryCodes(whole.codes[:rows], whole.values)
+        return as_codes(self._head([name], rows).column(name))
 
     def code_batches(self, name: str, rows: int) -> Iterator[CategoryCodes]:
         """Like :meth:`codes`, in batches of rows."""

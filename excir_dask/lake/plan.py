@@ -232,7 +232,7 @@ def _spans(
 ) -> Iterator[tuple[Fragment, ...]]:
     numbers = {*selection.features, *selection.outputs, selection.weight, *selection.model_columns}
     texts = {*selection.categoricals, *(n for n, kind in snapshot.key_types.items() if not pt.is_integer(kind))}
-    used = numbers | set(selection.categoricals)
+    used = numbers | {*selection.categoricals, *selection.by}
     pending: list[Fragment] = []
     for file, chosen in zip(snapshot.files, groups, strict=True):
         constants = tuple((name, _constant(value, name in texts)) for name, value in file.constants if name in used)

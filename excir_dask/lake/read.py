@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.arrays import CategoryCodes
+from excir_dask.lake.arrays import CategoryCodes, concat_codes
 from excir_dask.lake.blocks import Block, Floats, Layout, Mask, ModelOutputs, RowRange, make_block, sample_mask
 from excir_dask.lake.cache import CachedRows
 from excir_dask.lake.filter import RowFilter
 from excir_dask.lake.parquet_reader import FragmentReader
 from excir_dask.lake.plan import Slice
+from excir_dask.lake.segments import segment_codes
 
 _MIN_READ_BYTES = 2**20
 """decoded bytes per read of a local file"""
@@ -204,12 +205,14 @@ def _file_block(
     readers = [stack.enter_context(layout.open_files.borrow(each, layout.file_store)) for each in slice_.fragments]
     where, ranges = layout.where, row_ranges(slice_, slice_.rows)
     matching = None if where is None else np.concatenate([reader.matching(where) for reader in readers])
+    segments = _segments(layout, lambda name: concat_codes([reader.codes(name) for reader in readers]))
     if matching is not None and not matching.any():
-        return _no_match(layout, ranges, matching, len(features), scored)
+        return _no_match(layout, ranges, matching, len(features), scored, segments)
     batches = column_batches(features, layout, columns_per_read(layout, [reader.rows for reader in readers]))
     columns = _columns(batches, partial(read_columns, readers), stack)
-    categories = (_concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
-    return _block(layout, ranges, matching, read_columns(readers, layout.fixed), columns, categories, scored)
+    categories = (concat_codes([reader.codes(name) for reader in readers]) for name in layout.categoricals)
+    fixed = read_columns(readers, layout.fixed)
+    return _block(layout, ranges, matching, fixed, columns, categories, scored, segments=segments)
 
 
 def _head_block(
@@ -224,9 +227,11 @@ def _head_block(
     columns = _columns(batches, partial(reader.head, rows=rows), stack)
     ranges = [RowRange(fragment.relative, group, 0, rows, fragment.deleted[0] if fragment.deleted else None)]
     matching = None if layout.where is None else reader.matching(layout.where, rows)
+    segments = _segments(layout, partial(reader.head_codes, rows=rows))
     if matching is not None and not matching.any():
-        return _no_match(layout, ranges, matching, len(features), scored)
-    return _block(layout, ranges, matching, reader.head(layout.fixed, rows=rows), columns, iter(()), scored)
+        return _no_match(layout, ranges, matching, len(features), scored, segments)
+    fixed = reader.head(layout.fixed, rows=rows)
+    return _block(layout, ranges, matching, fixed, columns, iter(()), scored, segments=segments)
 
 
 def _columns(
@@ -254,10 +259,12 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
     names = list(dict.fromkeys([*layout.fixed, *features]))
     with ExitStack() as stack:
         reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
-        codes = []
-        if slice_.lead and layout.categoricals:
+        codes, by = [], {}
+        if layout.by or (slice_.lead and layout.categoricals):
             code_reader = stack.enter_context(layout.open_files.borrow(fragment, layout.file_store))
-            codes = [code_reader.code_batches(name, batch_rows) for name in layout.categoricals]
+            names_of_codes = layout.categoricals if slice_.lead else ()
+            codes = [code_reader.code_batches(name, batch_rows) for name in names_of_codes]
+            by = {name: code_reader.code_batches(name, batch_rows) for name in layout.by}
         matching = None if layout.where is None else reader.matching(layout.where)
         start = sampled = 0
         for rows, batch in reader.batches(names, batch_rows):
@@ -268,7 +275,11 @@ def _stream(slice_: Slice, layout: Layout, features: Sequence[str], scored: Mode
             columns = (arrays[name] for name in features)
             fixed = [arrays[name] for name in layout.fixed]
             part = None if matching is None else matching[start : start + rows]
-            block = _block(layout, ranges, part, fixed, columns, (next(each) for each in codes), scored, sampled)
+            segments = _segments(layout, lambda name: next(by[name]))
+            categories = (next(each) for each in codes)
+            block = _block(
+                layout, ranges, part, fixed, columns, categories, scored, sampled_before=sampled, segments=segments
+            )
             yield block
             start += rows
             sampled += block.counts.sampled
@@ -281,17 +292,28 @@ def _frame_block(
     fixed = [series_to_float64(frame[name], name, slice_.part) for name in layout.fixed]
     categories = (_series_to_codes(frame[name]) for name in layout.categoricals)
     matching = matching_rows(slice_, layout, frame)
-    return _block(layout, row_ranges(slice_, len(frame)), matching, fixed, columns, categories, scored)
+    ranges = row_ranges(slice_, len(frame))
+    segments = _segments(layout, lambda name: _series_to_codes(frame[name]))
+    return _block(layout, ranges, matching, fixed, columns, categories, scored, segments=segments)
+
+
+def _segments(layout: Layout, codes_of: Callable[[str], CategoryCodes]) -> CategoryCodes | None:
+    return segment_codes(layout.by, [codes_of(name) for name in layout.by]) if layout.by else None
 
 
 def _no_match(
-    layout: Layout, ranges: Sequence[RowRange], matching: Mask, features: int, scored: ModelOutputs | None
+    layout: Layout,
+    ranges: Sequence[RowRange],
+    matching: Mask,
+    features: int,
+    scored: ModelOutputs | None,
+    segments: CategoryCodes | None,
 ) -> Block:
     """A block of rows none of which matches: nothing else of them is read."""
     nothing = np.empty(matching.size)
     codes = CategoryCodes(np.zeros(matching.size, dtype=np.int32), ())
     fixed, categories = [nothing] * len(layout.fixed), repeat(codes, len(layout.categoricals))
-    return _block(layout, ranges, matching, fixed, repeat(nothing, features), categories, scored)
+    return _block(layout, ranges, matching, fixed, repeat(nothing, features), categories, scored, segments=segments)
 
 
 def _block(
@@ -302,7 +324,9 @@ def _block(
     columns: Iterator[Floats],
     categories: Iterator[CategoryCodes],
     scored: ModelOutputs | None,
+    *,
     sampled_before: int = 0,
+    segments: CategoryCodes | None = None,
 ) -> Block:
     mask = sample_mask(layout, ranges, matching)
     rows = sum(each.rows for each in ranges)
@@ -315,16 +339,8 @@ def _block(
         columns=columns,
         categories=categories,
         matching=matching,
+        segments=segments,
     )
-
-
-def _concat_codes(parts: Sequence[CategoryCodes]) -> CategoryCodes:
-    """The categories of several files, concatenated."""
-    if len(parts) == 1:
-        return parts[0]
-    values = {value: i for i, value in enumerate(dict.fromkeys(v for part in parts for v in part.values))}
-    codes = [np.array([*(values[v] for v in part.values), -1], dtype=np.int32)[part.codes] for part in parts]
-    return CategoryCodes(np.concatenate(codes), tuple(values))
 
 
 def _series_to_codes(series: Any) -> CategoryCodes:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import SchemaError, UsageError, nearest
 from excir_dask.lake.schema import Column
+from excir_dask.lake.segments import check_by
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Selection:
     """number of outputs of the model, if known before it is called"""
     named: frozenset[str] = frozenset()
     """features that were asked for by name"""
+    by: tuple[str, ...] = ()
+    """columns whose values are the segments"""
     widest: int = 1
     """length of the longest vector: vectors are decoded as a whole"""
     filter_columns: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ def select(
     model_columns: Sequence[str] = (),
     any_type: Collection[str] = (),
     model_outputs: int = 0,
+    by: Sequence[str] = (),
 ) -> Selection:
     """Choose the columns to read; raise if one that was asked for cannot be used.
 
@@ -75,7 +79,10 @@ def select(
         Those of them that the model accepts in any type.
     model_outputs : int
         Number of its outputs.
+    by : sequence of str
+        Columns whose values are the segments; they may be features too.
     """
+    check_by(columns, by)
     single = _single_columns(columns)
     reserved = [*outputs, *([weight] if weight else [])]
     for role, name in [*(("output", name) for name in outputs), *([("weights", weight)] if weight else [])]:
@@ -116,6 +123,7 @@ def select(
         model_columns=tuple(model_columns),
         model_outputs=model_outputs,
         named=frozenset(by_name),
+        by=tuple(by),
         widest=max((columns[column].elements or 1 for column, _ in origins.values()), default=1),
     )
 

@@ -103,7 +103,7 @@ def parse(text: str, label: str = "where") -> Condition:
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
         raise UsageError(
-            f"{label} is {brief(text)}, which is no condition ({reason}); {ADVICE}, with names that have spaces in "
+            f"{label} is {brief(text)}, which is not a condition ({reason}); {ADVICE}, with names that have spaces in "
             "`backticks`"
         ) from None
     return _Reader(label, plain, names).condition(tree.body)
@@ -206,7 +206,7 @@ class _Reader:
 
     def _column(self, node: ast.expr) -> Column:
         if not isinstance(node, ast.Name):
-            raise self._error(node, "is no column; write its name, in `backticks` where it is no plain word")
+            raise self._error(node, "is no column; write its name, in `backticks` where it is not a plain name")
         if node.id.lower() in _SPELLINGS:
             raise self._error(node, f"is no column; write {_SPELLINGS[node.id.lower()]}, or `{node.id}` for a column")
         return Column(self.names.get(node.id, node.id))
@@ -220,9 +220,9 @@ class _Reader:
             ):
                 return -value if isinstance(sign, ast.USub) else value
             case ast.BinOp():
-                raise self._error(node, "is arithmetic, which a filter has not; put names with - or + in `backticks`")
+                raise self._error(node, "is arithmetic, which is not supported; put names with - or + in `backticks`")
             case ast.Attribute() | ast.Subscript():
-                raise self._error(node, "is no plain word; put names with . or [] in `backticks`")
+                raise self._error(node, "is not a plain name; put names with . or [] in `backticks`")
             case _:
                 raise self._error(node, "is neither a column nor a number, a 'text', True or False")
 

@@ -140,7 +140,11 @@ def _reads_everything(inputs: Inputs) -> bool:
 
 def _cache_fraction(inputs: Inputs) -> float | None:
     """Share of the rows to cache, at least that of the sample; None: too much to be cached."""
-    if inputs.snapshot is None or (inputs.outputs.model is not None and not inputs.sample.whole_row_groups):
+    if (
+        inputs.snapshot is None
+        or inputs.layout.by
+        or (inputs.outputs.model is not None and not inputs.sample.whole_row_groups)
+    ):
         return None  # a frame is in memory already, and rows for a model are read only once
     size = cache_bytes(inputs.plan, inputs.plan.rows)
     if size is None:

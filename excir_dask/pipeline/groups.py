@@ -118,7 +118,7 @@ def prefix_groups(features: Iterable[str], separator: str) -> Groups:
     groups = {prefix: members for prefix, members in found.items() if len(members) > 1}
     if not groups:
         raise UsageError(
-            f"no two of {count:,} features share what stands before their last '{separator}'; "
+            f"no two of {count:,} features share a prefix before their last '{separator}'; "
             "give another separator, or name the groups"
         )
     return groups

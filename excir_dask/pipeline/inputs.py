@@ -33,7 +33,6 @@ from excir_dask.pipeline.options import ExplainOptions
 from excir_dask.results.explanation import Explanation
 
 if TYPE_CHECKING:
-    from excir_dask.graph.lake_state import LakeState
     from excir_dask.models.scoring import Model
 
 log = logging.getLogger(__name__)
@@ -68,8 +67,8 @@ class Inputs:
     """pieces of a DataFrame, one a span; None for files"""
     snapshot: Snapshot | None
     """of the files; None for a DataFrame"""
-    reference: LakeState | None
-    """state of an earlier run, whose provisional centres this one takes"""
+    reference: Explanation | None
+    """an earlier run, whose provisional centres this one takes"""
 
     @property
     def rows(self) -> int:
@@ -132,16 +131,14 @@ def resolve_outputs(options: ExplainOptions) -> Outputs:
     return Outputs(OutputColumns((), ()), model)
 
 
-def _reference(options: ExplainOptions) -> LakeState | None:
+def _reference(options: ExplainOptions) -> Explanation | None:
     given = options.reference
     if given is None:
         return None
     if isinstance(given, str | os.PathLike) and not Path(given).is_dir():
-        raise UsageError(
-            f"reference is {os.fspath(given)}, which is no folder; give one that explain has saved (--out)"
-        )
+        raise UsageError(f"reference is {os.fspath(given)}, which is not a folder; give a result saved with --out")
     found = given if isinstance(given, Explanation) else Explanation.load(given)
-    return found.state
+    return replace(found, source=found.state)  # read once
 
 
 def _under_lake_names(outputs: Outputs, columns: Mapping[str, Column]) -> Outputs:
@@ -200,7 +197,14 @@ def _select(
 def _select_scored(columns: Mapping[str, Column], outputs: Outputs, options: ExplainOptions) -> Selection:
     model, indicators = outputs.model, options.categoricals == "indicators"
     if model is None:
-        return select(columns, outputs.columns.columns, options.weights, options.features, indicators=indicators)
+        return select(
+            columns,
+            outputs.columns.columns,
+            options.weights,
+            options.features,
+            indicators=indicators,
+            by=by_columns(options),
+        )
     check_codes(model, {name: column.text for name, column in columns.items()})
     selection = select(
         columns,
@@ -211,11 +215,17 @@ def _select_scored(columns: Mapping[str, Column], outputs: Outputs, options: Exp
         model_columns=model.columns or (),
         any_type=columns_of_any_type(model),
         model_outputs=CALLABLE_OUTPUTS if model.names is None else len(model.names),
+        by=by_columns(options),
     )
     if model.columns is None:  # what is explained must not change what the model sees
         return replace(selection, model_columns=select(columns, (), options.weights, None).features)
     check_columns(model, {name: _holds_text(columns[name]) for name in model.columns if name in columns})
     return selection
+
+
+def by_columns(options: ExplainOptions) -> tuple[str, ...]:
+    """Columns whose values are the segments."""
+    return () if options.by is None else (options.by,) if isinstance(options.by, str) else tuple(options.by)
 
 
 def _holds_text(column: Column) -> bool:
@@ -233,5 +243,6 @@ def _layout(filesystem: Any, selection: Selection, sample: Sample, where: RowFil
         selection.categoricals,
         selection.model_columns,
         where,
-        OpenFiles(selection.vectors, selection.categoricals),
+        selection.by,
+        OpenFiles(selection.vectors, (*selection.categoricals, *selection.by)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
@@ -14,16 +15,17 @@ from itertools import pairwise
 from excir_dask.common.wording import count, listed
 from excir_dask.errors import UsageError
 from excir_dask.graph.lake_state import LakeState, Settled, check_alike, merge_lakes, settle_state
-from excir_dask.graph.state_files import state_digest
-from excir_dask.kernels.dependence import depend
-from excir_dask.kernels.scores import score
+from excir_dask.graph.segment_states import SegmentStates, merge_segments
+from excir_dask.graph.state_files import StateFile, state_digest
 from excir_dask.lake.sample import SAMPLINGS
-from excir_dask.pipeline.metadata import output_figures
+from excir_dask.pipeline.metadata import output_figures, segment_facts
 from excir_dask.pipeline.run_id import make_id
+from excir_dask.pipeline.scoring import score_table, warn_of_range
+from excir_dask.pipeline.segments import score_segments
 from excir_dask.results.explanation import Explanation
 from excir_dask.results.metadata import Facts, LakeSource, Provenance, RowCounts
 from excir_dask.results.storage import check_target
-from excir_dask.results.tables import feature_table, group_table
+from excir_dask.results.tables import group_table
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +71,8 @@ def merge(
         raise UsageError(f"merge was given {count(len(results), 'result')}; give two or more")
     target = None if out is None else check_target(out, overwrite)
     names = [_name(result, number) for number, result in enumerate(results, 1)]
-    found = [result if isinstance(result, Explanation) else Explanation.load(result) for result in results]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(_loaded, results))
     _check_settings(found, names)
     _check_apart(found, names)
     digests = [state_digest(explanation.known_source) for explanation in found]
@@ -80,7 +83,7 @@ def merge(
                 f"{names[i]} and {names[j]} are of the same rows, which would count twice; name one of them"
             )
     lake = _added_up(found, names, order)
-    merged = _explained(found[order[0]], [found[i] for i in order], lake, began)
+    merged = _explained([found[i] for i in order], lake, [names[i] for i in order], began)
     if target is not None:
         merged.save(target, overwrite)
         log.info("saved in %s", target)
@@ -88,16 +91,32 @@ def merge(
 
 
 def _added_up(found: Sequence[Explanation], names: Sequence[str], order: Sequence[int]) -> LakeState:
-    """All states in order, read a few at a time: a hundred days need no more memory than a handful."""
+    """All states in order. Some are read ahead, so a hundred days need no more memory than a handful."""
     first, total = found[0].state, None
+
+    def read(i: int) -> LakeState:
+        source = found[i].known_source
+        if i == 0:
+            return first
+        return source.read(first.references) if isinstance(source, StateFile) else source
+
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for start in range(0, len(order), _AT_ONCE):
-            some = order[start : start + _AT_ONCE]
-            states = list(pool.map(lambda i: found[i].state, some))
-            check_alike([first, *states], [names[0], *(names[i] for i in some)], "then merge them")
-            total = merge_lakes(states if total is None else [total, *states])
+        coming = deque(pool.submit(read, i) for i in order[:_AT_ONCE])
+        for position, i in enumerate(order):
+            state = coming.popleft().result()
+            coming.extend(pool.submit(read, j) for j in order[position + _AT_ONCE : position + _AT_ONCE + 1])
+            check_alike([first, state], [names[0], names[i]], "then merge them")
+            total = state if total is None else merge_lakes([total, state])
     assert total is not None, "there are two results at least"
     return total
+
+
+def _loaded(result: str | os.PathLike[str] | Explanation) -> Explanation:
+    """An explanation without the scores of a saved one, which are not needed: 1 MB per 1,000 features."""
+    if isinstance(result, Explanation):
+        return result
+    found = Explanation.load(result, check_state=False)
+    return replace(found, features=found.features.head(0).copy())
 
 
 def _name(result: str | os.PathLike[str] | Explanation, number: int) -> str:
@@ -137,24 +156,37 @@ def _runs(explanation: Explanation) -> tuple[str, ...]:
     return () if made.run_id is None else (made.run_id,)
 
 
-def _explained(first: Explanation, parts: Sequence[Explanation], lake: LakeState, began: float) -> Explanation:
+def _segments(parts: Sequence[Explanation], labels: Sequence[str]) -> SegmentStates | None:
+    if not parts[0].facts.settings.by:
+        return None
+    total: SegmentStates | None = None
+    for part, label in zip(parts, labels, strict=True):  # two at a time, as those of all rows
+        states = None if part.by is None else part.by.states
+        if states is None:
+            raise UsageError(f"{label} has no states of its segments; compute it again with this version")
+        total = states if total is None else merge_segments([total, states], [labels[0], label])
+    return total
+
+
+def _explained(parts: Sequence[Explanation], lake: LakeState, labels: Sequence[str], began: float) -> Explanation:
     """An explanation from the state of all rows; what the parts share is taken from the first."""
+    first = parts[0]
     settled, settings, names = settle_state(lake), first.facts.settings, list(first.outputs["output"])
     _warn(settled, lake)
     whole_groups = SAMPLINGS[settings.sampling].whole_row_groups and settings.fraction < 1.0
-    scores = score(settled.sums, settled.features, settled.outputs, lake.span.units, whole_groups)
-    dependence = depend(lake.joint, scores.rows)
-    table = feature_table(
-        lake.names, names, settled.features, settled.outputs, settled.sums, scores, dependence, settings.rank_by
-    )
+    table = score_table(lake, settled, names, whole_groups, settings.rank_by)
+    warn_of_range(table)
     groups = {name: list(members) for name, members in zip(first.groups["group"], first.groups["members"], strict=True)}
+    outputs = first.outputs.assign(**output_figures(settled.outputs))
+    segments = _segments(parts, labels)
     return Explanation(
         features=table,
         groups=group_table(table, groups, settings.rank_by),
-        outputs=first.outputs.assign(**output_figures(settled.outputs)),
-        facts=_facts(first.facts, parts),
+        outputs=outputs,
+        facts=_facts(first.facts, parts, segments, lake.span.counts.matching),
         provenance=_provenance(first.provenance, parts, began),
         source=lake,
+        by=None if segments is None else score_segments(segments, outputs, groups, whole_groups, settings.rank_by),
     )
 
 
@@ -168,12 +200,9 @@ def _warn(settled: Settled, lake: LakeState) -> None:
         )  # fmt: skip
 
 
-def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
-    rows = {
-        field.name: sum(getattr(part.facts.rows, field.name) for part in parts)
-        for field in fields(RowCounts)
-        if field.name != "extra"
-    }
+def _facts(first: Facts, parts: Sequence[Explanation], segments: SegmentStates | None, matching: int) -> Facts:
+    names = [field.name for field in fields(RowCounts) if field.name != "extra"]
+    rows = RowCounts(**{name: sum(getattr(part.facts.rows, name) for part in parts) for name in names})
     constant = [name for name in first.constant if all(name in part.facts.constant for part in parts)]
     out_of_range = sorted({name for part in parts for name in part.facts.out_of_range})
     filters = list(dict.fromkeys(part.facts.settings.where for part in parts))
@@ -181,9 +210,10 @@ def _facts(first: Facts, parts: Sequence[Explanation]) -> Facts:
     return replace(
         first,
         settings=replace(first.settings, where=where),
-        rows=RowCounts(**rows),
+        rows=rows,
         constant=tuple(constant),
         out_of_range=tuple(out_of_range),
+        segments=() if segments is None else segment_facts(segments, rows, matching),
         auto=None,
     )
 

@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from excir_dask.graph.measure import Measurement
+from excir_dask.graph.segment_states import SegmentStates
 from excir_dask.kernels.categories import MOST_VALUES
 from excir_dask.kernels.settle import ColumnStats
 from excir_dask.lake.snapshot import Snapshot
@@ -25,6 +26,7 @@ from excir_dask.results.metadata import (
     Provenance,
     RowCounts,
     RunSettings,
+    SegmentFacts,
 )
 from excir_dask.version import __version__
 
@@ -71,26 +73,52 @@ def facts(
         "fraction": sample.fraction,
         "sampling": sample.by,
         "weights": selection.weight,
+        "by": selection.by,
         "group_correlated": inputs.groups.correlated,
         "group_rows": None if inputs.groups.correlated is None else options.group_rows,
     }
+    rows = RowCounts(
+        lake=measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
+        filtered_out=inputs.plan.excluded_rows + measured.rows.filtered_out,
+        sampled=measured.rows.sampled,
+        without_output=measured.rows.without_output,
+        without_weight=measured.rows.without_weight,
+        used=measured.rows.used,
+        row_groups=measured.row_groups,
+    )
+    states = measured.segments
     reason = f"text with more than {MOST_VALUES:,} different values, too many to be categories"
     return Facts(
         settings=RunSettings(**{**recorded, **resolved}),
-        rows=RowCounts(
-            lake=measured.rows.read if inputs.snapshot is None else inputs.snapshot.rows,
-            filtered_out=inputs.plan.excluded_rows + measured.rows.filtered_out,
-            sampled=measured.rows.sampled,
-            without_output=measured.rows.without_output,
-            without_weight=measured.rows.without_weight,
-            used=measured.rows.used,
-            row_groups=measured.row_groups,
-        ),
+        rows=rows,
         constant=tuple(constant),
         out_of_range=tuple(out_of_range),
         left_out={**selection.left_out, **dict.fromkeys(measured.too_many, reason)},
         converted=selection.converted,
+        segments=() if states is None else segment_facts(states, rows, measured.rows.matching),
     )
+
+
+def segment_facts(states: SegmentStates, rows: RowCounts, matching: int) -> tuple[SegmentFacts, ...]:
+    """Rows of every segment that match the row filter.
+
+    ``rows`` are those of all segments. ``matching`` of them match in the row groups that were drawn, and other row
+    groups are taken to be alike.
+    """
+    found, drawn = [], rows.filtered_out + matching
+    for name, counts, units in zip(states.names, states.counts, states.spans.units.tolist(), strict=True):
+        found.append(
+            SegmentFacts(
+                name=name,
+                lake=round(counts.read * rows.lake / drawn),
+                sampled=counts.sampled,
+                without_output=counts.without_output,
+                without_weight=counts.without_weight,
+                used=counts.used,
+                row_groups=units,
+            )
+        )
+    return tuple(found)
 
 
 def provenance(inputs: Inputs, measured: Measurement, began: float) -> Provenance:

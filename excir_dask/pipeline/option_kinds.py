@@ -186,7 +186,7 @@ class Secrets(Kind):
 
     def check(self, name: str, value: Any) -> None:
         if not self.accepts(value):
-            raise UsageError(f"{name} is no mapping; give one such as {{anon: true}}")
+            raise UsageError(f"{name} is not a mapping; give one such as {{anon: true}}")
 
 
 def parse_bytes(size: int | str, name: str = "budget") -> int:

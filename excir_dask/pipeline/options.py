@@ -125,6 +125,10 @@ class ExplainOptions:
     where: str | None = _option(
         None, Where(), "Rows to explain, such as \"date >= '2026-09-01' and region == 'EU'\".", metavar="CONDITION"
     )
+    by: str | Sequence[str] | None = _option(
+        None, Names(), "Column whose values are segments, each with its own scores; repeat for two columns.",
+        Counts.RESOLVED, metavar="COLUMN",
+    )  # fmt: skip
     fraction: float | str = _option(
         1.0, Share(AUTO), "Share of the rows to use, or 'auto' for as many as the target takes.", Counts.RESOLVED
     )

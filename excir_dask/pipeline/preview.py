@@ -16,8 +16,10 @@ from excir_dask.lake.schema import column_types, conflicts, describe_columns
 from excir_dask.lake.select import select
 from excir_dask.lake.snapshot import take_snapshot
 from excir_dask.models.output_columns import output_columns
+from excir_dask.pipeline.inputs import by_columns
 from excir_dask.pipeline.option_kinds import parse_bytes
 from excir_dask.pipeline.options import ExplainOptions
+from excir_dask.pipeline.segments import MEMORY
 
 STATE_BYTES = 70 * 2**10
 """memory of a worker per feature: its part of the reference, and states that are being merged"""
@@ -52,6 +54,8 @@ class Preview:
     slices: int
     slice_bytes: int
     """decoded bytes of the largest slice: the memory of each thread, on top of the process itself"""
+    segment_bytes: int
+    """memory of the states of segments at most; 0 without segments"""
     problem: LakeError | None
     """what would stop a run"""
 
@@ -65,7 +69,7 @@ class Preview:
 
     def worker_bytes(self, threads: int) -> int:
         """Approximate memory of a worker with this many threads."""
-        return BASE_MEMORY + self.features * STATE_BYTES + threads * self.slice_bytes
+        return BASE_MEMORY + self.features * STATE_BYTES + self.segment_bytes + threads * self.slice_bytes
 
 
 def preview(lake: str, options: ExplainOptions) -> Preview:
@@ -77,7 +81,7 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
     problem: LakeError | None = None
     try:
         where = None if options.where is None else bind(options.where, columns, partial(column_types, snapshot))
-        selection = select(columns, outputs, options.weights, options.features)
+        selection = select(columns, outputs, options.weights, options.features, by=by_columns(options))
     except SchemaError as error:
         problem = error
     if selection is not None and snapshot.rows:
@@ -108,5 +112,6 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
         remarks=list(snapshot.location.remarks),
         slices=sum(1 for _ in plan.slices()) if plan else 0,
         slice_bytes=plan.slice_bytes if plan else 0,
+        segment_bytes=MEMORY * parse_bytes(options.budget) if options.by is not None else 0,
         problem=problem,
     )

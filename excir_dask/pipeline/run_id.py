@@ -27,7 +27,7 @@ DIGITS = 12
 RESOLVED = {
     "output": "outputs", "model": "model", "predict_type": "model", "model_columns": "selection",
     "features": "selection", "groups": "groups", "group_prefix": "groups", "group_correlated": "groups",
-    "weights": "selection", "fraction": "fraction", "sampling": "sampling", "reference": "reference",
+    "weights": "selection", "by": "selection", "fraction": "fraction", "sampling": "sampling", "reference": "reference",
     "budget": "budget", "table_version": "lake",
 }  # fmt: skip
 """option that counts by what it stands for -> the part of the id that has this"""
@@ -67,7 +67,7 @@ def saved_id(file: Path, place: Sequence[str]) -> str | None:
 
 
 def run_id(inputs: Inputs, options: ExplainOptions) -> str | None:
-    """The same for the same options and files; None if nobody can say that of a DataFrame, or of a function."""
+    """The same for the same options and files; None for a DataFrame or a function that has no identity."""
     model = inputs.outputs.model
     if inputs.snapshot is None or (model is not None and model.sha256 is None):
         return None
@@ -93,10 +93,11 @@ def identity(inputs: Inputs, options: ExplainOptions) -> dict[str, Any]:
         "model": None if model is None else [model.kind, model.sha256, model.predict_type],
         "selection": [
             selection.features, selection.weight, selection.categoricals, selection.model_columns, selection.vectors,
+            selection.by,
         ],
         "groups": asdict(inputs.groups),
         "budget": inputs.plan.budget,
-        "reference": None if inputs.reference is None else inputs.reference.reference,
+        "reference": None if inputs.reference is None else inputs.reference.state.reference,
         "options": as_counted(options, Counts.AS_GIVEN),
     }  # fmt: skip
 
@@ -114,7 +115,7 @@ class Target:
     kind: str
     overwrite: bool
     saved: str | None
-    """id of the run that is there; None where there is none, or nobody can say which"""
+    """id of the run that is there; None where there is none, or its id is unknown"""
 
     def holds(self, run: str | None) -> bool:
         return self.saved is not None and self.saved == run

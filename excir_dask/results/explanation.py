@@ -10,35 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from excir_dask.common.atomic import new_folder
+from excir_dask.common.wording import listed
 from excir_dask.errors import UsageError, nearest
-from excir_dask.graph.state_files import read_state, write_state
+from excir_dask.graph.state_files import StateFile, write_state
 from excir_dask.kernels.uncertainty import DRAWS
 from excir_dask.lake.sample import SAMPLINGS
 from excir_dask.results import views
-from excir_dask.results.explanation_files import MAIN, named_groups, outputs_of, write_manifest
+from excir_dask.results.explanation_files import FORMAT, MAIN, VERSION, named_groups, read_files, write_manifest
 from excir_dask.results.group_files import write_groups
 from excir_dask.results.metadata import Facts, Provenance
-from excir_dask.results.record import required
-from excir_dask.results.storage import (
-    FILES,
-    MANIFEST,
-    REPORT,
-    STATE,
-    check_digests,
-    check_format,
-    check_target,
-    json_text,
-    read_json,
-)
-from excir_dask.results.tables import (
-    CHANCE_COLUMNS,
-    DEPENDENCE_COLUMNS,
-    completed,
-    group_table,
-    lake_errors,
-    ranking_errors,
-    records,
-)
+from excir_dask.results.segments import Segments
+from excir_dask.results.storage import FILES, REPORT, STATE, check_target, json_text
+from excir_dask.results.tables import group_table, lake_errors, ranking_errors, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +31,6 @@ if TYPE_CHECKING:
     from excir_dask.graph.lake_state import LakeState
     from excir_dask.kernels.uncertainty import Stability
     from excir_dask.results.profile import Profile
-
-FORMAT = "excir-explanation"
-VERSION = 1
 
 SHORT = ("feature", "cir", "lift", "direction", "stderr", "dependence", "rank", "flag")
 """columns of the top"""
@@ -86,21 +66,52 @@ class Explanation(views.Displayed):
     outputs: pd.DataFrame
     facts: Facts
     provenance: Provenance
-    source: LakeState | Path | None = field(default=None, compare=False)
+    source: LakeState | StateFile | None = field(default=None, compare=False)
     """what :attr:`state` comes from: a state, or the file of one"""
+    by: Segments | None = field(default=None, compare=False)
+    """scores of segments; None where nobody asked"""
 
     @property
     def state(self) -> LakeState:
         """What the lake was reduced to: :func:`~excir_dask.merge` adds such states up without reading a row."""
         source = self.known_source
-        return read_state(source) if isinstance(source, Path) else source
+        return source.read() if isinstance(source, StateFile) else source
 
     @property
-    def known_source(self) -> LakeState | Path:
+    def known_source(self) -> LakeState | StateFile:
         """What :attr:`state` comes from; an error where there is none."""
         if self.source is None:
             raise UsageError("this explanation has no state; compute it again with this version")
         return self.source
+
+    @property
+    def segments(self) -> pd.DataFrame:
+        """A row per segment, output and feature: ``features`` of every segment, with a column ``segment``."""
+        return self._by.features
+
+    def segment(self, name: str) -> Explanation:
+        """The explanation of one segment, as of a run on its rows alone."""
+        by = self._by
+        if name not in by.names:
+            raise UsageError(f"there is no segment '{name}'{nearest(name, by.names)} (segments: {listed(by.names)})")
+        (rows,) = [each for each in self.facts.segments if each.name == name]
+        states = by.states
+        settings = replace(self.facts.settings, by=())
+        tables = by.of(name)
+        return Explanation(
+            features=tables["features"],
+            groups=tables["groups"],
+            outputs=tables["outputs"],
+            facts=replace(self.facts, settings=settings, rows=rows.counts, segments=(), constant=(), auto=None),
+            provenance=replace(self.provenance, run_id=None, merged=None, audit=None),
+            source=None if states is None else states.lake(name),
+        )
+
+    @property
+    def _by(self) -> Segments:
+        if self.by is None:
+            raise UsageError("this explanation has no segments; name the columns whose values they are (by, --by)")
+        return self.by
 
     def top(self, k: int = 8, output: str | None = None) -> pd.DataFrame:
         """The ``k`` best ranked features of an output (the first one by default), with the columns that fit a terminal.
@@ -187,8 +198,9 @@ class Explanation(views.Displayed):
         groups : mapping name -> feature names
             Groups may overlap.
         """
-        table = group_table(self.features, groups, self.facts.settings.rank_by)
-        return replace(self, groups=table)
+        rank_by = self.facts.settings.rank_by
+        table = group_table(self.features, groups, rank_by)
+        return replace(self, groups=table, by=None if self.by is None else self.by.regrouped(groups, rank_by))
 
     def profile(self, name: str, output: str | None = None) -> Profile:
         """The output's quartiles along the cells of a feature, with counts, missing share and scores.
@@ -273,7 +285,8 @@ class Explanation(views.Displayed):
         ``features.parquet`` and ``groups.parquet`` hold the tables, ``groups.yaml`` the groups for a later run,
         ``explanation.json`` everything that repeats with the run, byte for byte, ``state.bin`` what the lake was
         reduced to, ``manifest.json`` provenance and digests, and ``report.html`` the report: by default where bokeh is
-        installed.
+        installed. With segments, ``segments.parquet``, ``segment_groups.parquet`` and ``segment_outputs.parquet`` hold
+        their tables and ``segments.bin`` their states.
         """
         target = check_target(folder, overwrite, "explanation")
         with new_folder(target, FILES["explanation"]) as made:
@@ -283,26 +296,12 @@ class Explanation(views.Displayed):
         return target
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Explanation:
-        """Load a saved explanation; a file that changed since is an error."""
-        import pandas as pd
+    def load(cls, folder: str | os.PathLike[str], check_state: bool = True) -> Explanation:
+        """Load a saved explanation; a file that changed since is an error.
 
-        source = Path(folder)
-        content = read_json(source, MAIN, "explanation")
-        manifest = read_json(source, MANIFEST, "explanation")
-        check_digests(source, manifest.pop("files", None), "explanation")
-        check_format(source, content, FORMAT, VERSION)
-        groups = completed(pd.read_parquet(source / "groups.parquet"), CHANCE_COLUMNS, "numerator")
-        features = pd.read_parquet(source / "features.parquet")
-        groups["members"] = [list(members) for members in groups["members"]]
-        return cls(
-            features=completed(features, (*CHANCE_COLUMNS, *DEPENDENCE_COLUMNS), "stderr_rows"),
-            groups=groups,
-            outputs=outputs_of(required(content, "outputs", str(source / MAIN)), source / MAIN),
-            facts=Facts.from_dict(required(content, "facts", str(source / MAIN)), str(source / MAIN), "facts"),
-            provenance=Provenance.from_dict(manifest, str(source / MANIFEST)),
-            source=source / STATE if (source / STATE).is_file() else None,
-        )
+        The state is read when it is used. ``check_state=False`` leaves its check until then: merges read it anyway.
+        """
+        return cls(**read_files(Path(folder), check_state))
 
     def to_json(self) -> str:
         """Everything that repeats with the run, as JSON that is then identical byte for byte."""
@@ -325,7 +324,9 @@ def write_files(explanation: Explanation, folder: Path) -> None:
     (folder / MAIN).write_text(explanation.to_json(), encoding="utf-8")
     if len(groups) or explanation.facts.settings.group_correlated is not None:
         write_groups(named_groups(groups), folder / "groups.yaml", GROUPS_NOTE)
-    if isinstance(explanation.source, Path):
-        shutil.copyfile(explanation.source, folder / STATE)
+    if explanation.by is not None:
+        explanation.by.write(folder)
+    if isinstance(explanation.source, StateFile):
+        shutil.copyfile(explanation.source.path, folder / STATE)
     elif explanation.source is not None:
         write_state(explanation.source, folder / STATE)

@@ -6,7 +6,7 @@ Attribute names are those of the fields in ``explanation.json`` (docs/FIELDS.md)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from excir_dask.results.record import OLDER, Record
@@ -52,6 +52,8 @@ class RunSettings(Record):
     """condition on the rows; None where all count"""
     dependence: bool = True
     """rows were counted by cells"""
+    by: tuple[str, ...] = ()
+    """columns whose values are the segments"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,18 @@ class RowCounts(Record):
     """row groups that were read; 0 for a DataFrame"""
     filtered_out: int = 0
     """dropped because they do not match the row filter; only in the sampled row groups, where whole ones are drawn"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentFacts(RowCounts):
+    """The same for one segment."""
+
+    name: str
+
+    @property
+    def counts(self) -> RowCounts:
+        """Without the name."""
+        return RowCounts(**{each.name: getattr(self, each.name) for each in fields(RowCounts)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +126,8 @@ class Facts(Record):
     """column that was not explained -> reason"""
     converted: Mapping[str, str]
     """column whose type was changed -> the types it has in the files"""
+    segments: tuple[SegmentFacts, ...] = ()
+    """rows of each segment, those with most of them first"""
     auto: AutoSampling | None = None
     """None where the fraction was given"""
 

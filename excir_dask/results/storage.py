@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from excir_dask.common.atomic import unwritable_parent
-from excir_dask.errors import LakeError, UsageError
+from excir_dask.errors import LakeError, UsageError, changed_file
 
 MANIFEST = "manifest.json"
 """file with provenance and the digests of the others; the last one written"""
@@ -27,6 +27,7 @@ GENERATOR = '<meta name="generator" content="excir-dask'
 FILES = {
     "explanation": (
         "features.parquet", "groups.parquet", "groups.yaml", "explanation.json", STATE, MANIFEST, REPORT,
+        "segments.parquet", "segment_groups.parquet", "segment_outputs.parquet", "segments.bin",
     ),
     "sweep": ("runs.parquet", "summary.parquet", "sweep.png", "sweep.json", REPORT),
 }  # fmt: skip
@@ -109,18 +110,18 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: _digest(path) for path in sorted(folder.iterdir())}
 
 
-def check_digests(folder: Path, expected: Any, kind: str) -> None:
-    """Reject a folder in which a file is missing or was changed since the result was saved."""
+def check_digests(folder: Path, expected: Any, kind: str, later: Collection[str] = ()) -> None:
+    """Reject a folder in which a file is missing or was changed since the result was saved.
+
+    Files named in ``later`` must be there; whether they were changed is seen when they are read.
+    """
     if not isinstance(expected, Mapping):
         raise LakeError(f"{folder} does not list the digests of its files ('files'); compute the {kind} again")
     for name, digest in expected.items():
         if not (folder / name).is_file():
             raise LakeError(f"{folder / name} is missing; copy it from where the {kind} was saved, or compute it again")
-        if _digest(folder / name) != digest:
-            raise LakeError(
-                f"{folder / name} was changed since the {kind} was saved (its SHA-256 is not the one on record); "
-                "restore it, or compute it again"
-            )
+        if name not in later and _digest(folder / name) != digest:
+            raise changed_file(folder / name, kind)
 
 
 def check_format(folder: Path, content: Mapping[str, object], name: str, version: int) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from excir_dask.errors import UsageError, nearest
 from excir_dask.kernels import chance
+from excir_dask.kernels.array_records import per_pair
 from excir_dask.kernels.dependence import Dependence
 from excir_dask.kernels.groups import GroupScore, score_group
 from excir_dask.kernels.recenter import Sums
@@ -59,58 +60,71 @@ def feature_table(
     sums: Sums,
     scores: Scores,
     dependence: Dependence,
+    *,
     rank_by: str,
+    segments: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """A row per output and feature, best rank first per output."""
+    """A row per output and feature, best rank first per output.
+
+    With ``segments`` a row per segment, output and feature: all features of the first segment come first in what is
+    given, then those of the next.
+    """
     import pandas as pd
 
     iqr = features.q75 - features.q25
     deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
-    scale = np.where(np.isfinite(scale), scale, 0.0)
-    tables = []
-    for k, output in enumerate(output_names):
-        support = np.where(scores.strength[k] > 0, scores.strength[k] * np.sqrt(scores.n_eff[k]), np.abs(scores.z[k]))
-        p = chance.either(scores.p_chance[k], dependence.p[k])
-        marked = dependence.bends[k] | dependence.interacts[k]
-        by_chance = chance.by_chance(p) & ~marked
-        table = pd.DataFrame(
-            {
-                "output": output,
-                "feature": list(names),
-                "cir": scores.cir[k],
-                "strength": scores.strength[k],
-                "direction": scores.direction[k],
-                "rank": 0,
-                "stderr": scores.stderr[k],
-                "null": scores.null[k],
-                "lift": scores.lift[k],
-                "lift_stderr": scores.lift_stderr[k],
-                "p_chance": scores.p_chance[k],
-                "dependence": dependence.share[k],
-                "dependence_stderr": dependence.stderr[k],
-                "dependence_p": dependence.p[k],
-                "bend": dependence.bend[k],
-                "stderr_rows": scores.stderr_rows[k],
-                "stderr_by": np.where(scores.stderr_by[k], "row groups", "rows"),
-                "n": features.n,
-                "missing": features.missing,
-                "n_eff": scores.n_eff[k],
-                "center": np.where((features.n > 0) & np.isfinite(features.center), features.center, np.nan),
-                "q25": features.q25,
-                "q75": features.q75,
-                "scale": scale,
-                "numerator": np.where(sums.known[k], sums.numerator[k], 0.0),
-                "denominator": np.where(sums.known[k], sums.denominator[k], 0.0),
-                "center_bound": scores.center_bound[k],
-                "center_jump": scores.center_jump[k],
-                "flag": _flags(features, bool(outputs.constant[k]), scores, dependence, by_chance, k),
-            }
-        )
-        value = table[rank_by].to_numpy(dtype=np.float64)
-        table["rank"] = ranks(RANKINGS[rank_by].order(value, by_chance | np.isnan(p)), support)
-        tables.append(table.sort_values("rank", kind="stable"))
-    return pd.concat(tables, ignore_index=True)
+    shape = sums.numerator.shape
+    pairs: dict[str, NDArray[Any]] = {
+        "cir": scores.cir,
+        "strength": scores.strength,
+        "direction": scores.direction,
+        "rank": np.zeros(shape, dtype=np.int64),
+        "stderr": scores.stderr,
+        "null": scores.null,
+        "lift": scores.lift,
+        "lift_stderr": scores.lift_stderr,
+        "p_chance": scores.p_chance,
+        "dependence": dependence.share,
+        "dependence_stderr": dependence.stderr,
+        "dependence_p": dependence.p,
+        "bend": dependence.bend,
+        "stderr_rows": scores.stderr_rows,
+        "stderr_by": np.where(scores.stderr_by, "row groups", "rows").astype(object),
+        "n": np.broadcast_to(features.n, shape),
+        "missing": np.broadcast_to(features.missing, shape),
+        "n_eff": scores.n_eff,
+        "center": np.broadcast_to(
+            np.where((features.n > 0) & np.isfinite(features.center), features.center, np.nan), shape
+        ),
+        "q25": np.broadcast_to(features.q25, shape),
+        "q75": np.broadcast_to(features.q75, shape),
+        "scale": np.broadcast_to(np.where(np.isfinite(scale), scale, 0.0), shape),
+        "numerator": np.where(sums.known, sums.numerator, 0.0),
+        "denominator": np.where(sums.known, sums.denominator, 0.0),
+        "center_bound": scores.center_bound,
+        "center_jump": scores.center_jump,
+    }
+    support = np.where(scores.strength > 0, scores.strength * np.sqrt(scores.n_eff), np.abs(scores.z))
+    p = chance.either(scores.p_chance, dependence.p)
+    by_chance, order = np.zeros(shape, dtype=bool), []
+    marked = dependence.bends | dependence.interacts
+    for first in range(0, shape[1], max(len(names), 1)):  # a table per segment, and in it one per output
+        for k in range(shape[0]):
+            mine = k, slice(first, first + len(names))
+            by_chance[mine] = chance.by_chance(p[mine]) & ~marked[mine]
+            value = RANKINGS[rank_by].order(pairs[rank_by][mine], by_chance[mine] | np.isnan(p[mine]))
+            pairs["rank"][mine] = ranks(value, support[mine])
+            order.append(k * shape[1] + first + np.argsort(pairs["rank"][mine], kind="stable"))
+    still = np.broadcast_to(per_pair(outputs.constant, *shape), shape)
+    pairs["flag"] = _flags(features, still, scores, dependence, by_chance)
+    rows = np.concatenate([*order, np.empty(0, np.int64)])
+    places = rows % max(shape[1], 1)
+    labels = {"output": (output_names, rows // max(shape[1], 1)), "feature": (names, places % max(len(names), 1))}
+    if segments is not None:
+        labels = {"segment": (segments, places // max(len(names), 1)), **labels}
+    texts = {name: np.array([*each, None], dtype=object)[where] for name, (each, where) in labels.items()}
+    return pd.DataFrame({**texts, **{name: array.ravel()[rows] for name, array in pairs.items()}})
 
 
 def lake_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -142,7 +156,7 @@ def ranking_errors(features: pd.DataFrame, facts: Facts) -> tuple[NDArray[np.flo
     if RANKINGS[facts.settings.rank_by].of == "dependence":
         share = np.sqrt(max(1.0 - facts.rows.sampled / facts.rows.lake, 0.0)) if facts.rows.lake else 0.0
         found = (features[name].to_numpy(dtype=np.float64) for name in ("dependence", "dependence_stderr", "n"))
-        scores, spread, rows = found
+        scores, spread, rows = map(np.nan_to_num, found)
         return scores, spread * share, rows, np.zeros_like(null), np.zeros_like(null)
     all_rows = np.sqrt(facts.rows.sampled / facts.rows.lake) if facts.rows.lake else 1.0
     reach = np.where(n_eff > 0, chance.BEYOND * all_rows * careful_errors(features), 0.0)
@@ -238,34 +252,34 @@ def _group_flag(scored: GroupScore, scales: NDArray[np.float64]) -> str:
 
 def _flags(
     features: ColumnStats,
-    output_constant: bool,
+    output_constant: NDArray[np.bool_],
     scores: Scores,
     dependence: Dependence,
     by_chance: NDArray[np.bool_],
-    k: int,
-) -> list[str]:
-    """Warnings per feature of output ``k``, comma-separated; empty for most."""
+) -> NDArray[np.object_]:
+    """Warnings per output and feature, comma-separated; empty for most."""
+    only = {"all missing": features.n == 0, "constant": features.constant, "output constant": output_constant}
     cautions = {
-        "bends": dependence.bends[k],
-        "interacts": dependence.interacts[k],
+        "bends": dependence.bends,
+        "interacts": dependence.interacts,
         "chance": by_chance,
-        "saturated": np.minimum(scores.null[k], 1.0 - scores.null[k]) < chance.SATURATED,
-        "out of range": scores.out_of_range[k],
-        "low support": scores.n_eff[k] < LOW_SUPPORT,
-        "wide bound": scores.center_bound[k] > WIDE_BOUND,
+        "saturated": np.minimum(scores.null, 1.0 - scores.null) < chance.SATURATED,
+        "out of range": scores.out_of_range,
+        "low support": scores.n_eff < LOW_SUPPORT,
+        "wide bound": scores.center_bound > WIDE_BOUND,
     }
-    found = []
-    for j in range(features.n.size):
-        if features.n[j] == 0:
-            words = ["all missing"]
-        elif features.constant[j]:
-            words = ["constant"]
-        elif output_constant:
-            words = ["output constant"]
-        else:
-            words = [word for word, applies in cautions.items() if applies[j]]
-        found.append(", ".join(words))
-    return found
+    found = np.zeros(
+        by_chance.shape, dtype=np.int64
+    )  # a bit per word: a list of words per pair takes ten times as long
+    for bit, applies in enumerate(cautions.values()):
+        found |= applies.astype(np.int64) << bit
+    for bit, applies in reversed(list(enumerate(only.values(), len(cautions)))):
+        found = np.where(applies, 1 << bit, found)
+    words = [*cautions, *only]
+    texts = {
+        bits: ", ".join(word for bit, word in enumerate(words) if bits >> bit & 1) for bits in np.unique(found).tolist()
+    }
+    return np.array([texts[bits] for bits in found.ravel().tolist()], dtype=object).reshape(found.shape)
 
 
 def flagged(table: pd.DataFrame, flag: str) -> pd.Series:

@@ -71,7 +71,7 @@ def test_a_baseline_stays_where_it_was_set(plant):
     assert (record["run"], [one["run"] for one in record["past"]]) == (runs[1], [runs[0]])
     with pytest.raises(UsageError, match="no run 'nothing'"):
         set_baseline(store, "production", "nothing")
-    with pytest.raises(UsageError, match="is no name for a baseline"):
+    with pytest.raises(UsageError, match="is not a valid baseline name"):
         set_baseline(store, "previous", runs[0])
 
 

@@ -78,7 +78,7 @@ def test_json_is_the_last_line_and_alone_on_standard_output(lake):
         (["--output", "pred", "--group", "g=rmp"], 2, "did you mean 'rpm'"),
         (["--output", "pred", "--fraction", "2"], 2, "at most 1"),
         (["--output", "pred", "--features", "city"], 3, "encode it first"),
-        (["--output", "pred", "--where", "rpm >"], 2, "where is 'rpm >', which is no condition"),
+        (["--output", "pred", "--where", "rpm >"], 2, "where is 'rpm >', which is not a condition"),
         (["--output", "pred", "--where", "rmp > 1"], 3, "column 'rmp' (where) is not in the lake; did you mean 'rpm'?"),
         (["--output", "pred", "--where", "rpm == 'x'"], 2, "where: 'rpm' is double; 'x' is text"),
         (["--output", "pred", "--where", "rpm > 1e9"], 3, "no row is left to explain"),

@@ -99,7 +99,7 @@ def test_the_command_line_wins(run, lake):
         ("group: {engine: rpm}", "give a list of feature names"),
         ("group: [engine]", "NAME=a,b,c"),
         ("group: 7", "{engine: [rpm, torque]}"),
-        ("seed: 1\nseed: 2", "'seed' is there twice, on lines 1 and 2"),
+        ("seed: 1\nseed: 2", "'seed' is given twice, on lines 1 and 2"),
         ("rank-by: cir\nrank_by: cir", "once with - and once with _"),
         ("- output", "holds a list where options should be"),
         ("", "holds nothing"),

@@ -28,6 +28,7 @@ GIVEN: dict[str, tuple[str, Any, Any]] = {
     "group_rows": ("77", 77, 77),
     "weights": ("w",) * 3,
     "where": ("a > 3 and b in ['x']",) * 3,
+    "by": ("r,s", ["r", "s"], ["r", "s"]),
     "fraction": ("auto",) * 3,
     "sampling": ("row-groups",) * 3,
     "seed": ("-3", -3, -3),

@@ -209,10 +209,10 @@ def test_a_wrong_file_is_an_error_that_says_what_to_do(content, message, lake, t
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kind: local\nworkers: 1\nworkers: 2", "'workers' is there twice, on lines 2 and 3"),
-        ("kind: local\ndask: {temporary-directory: a, temporary-directory: b}", "'temporary-directory' is there twice"),
-        ("kind: local\ndask: {a: {b: 1}, a.b: 2}", "dask's setting 'a.b' is there twice"),
-        ("kind: local\ndask: settings.yaml", "settings.yaml: 'a' is there twice, on lines 1 and 2"),
+        ("kind: local\nworkers: 1\nworkers: 2", "'workers' is given twice, on lines 2 and 3"),
+        ("kind: local\ndask: {temporary-directory: a, temporary-directory: b}", "'temporary-directory' is given twice"),
+        ("kind: local\ndask: {a: {b: 1}, a.b: 2}", "dask's setting 'a.b' is given twice"),
+        ("kind: local\ndask: settings.yaml", "settings.yaml: 'a' is given twice, on lines 1 and 2"),
         ("kind: [", "not YAML on line"),
         ("local", "cluster.yaml holds no mapping"),
     ],
@@ -227,7 +227,7 @@ def test_a_cluster_file_is_read_as_strictly_as_every_other_file(text, message, t
 def test_a_wrong_cluster_of_kubernetes_is_an_error_that_says_what_to_do(lake, tmp_path):
     pytest.importorskip("dask_kubernetes", reason="dask-kubernetes is not installed: pip install '.[clusters]'")
     content = {"kind": "kubernetes", "workers": 1, "options": {"custom_cluster_spec": "x.yaml"}}
-    for text, message in (("a: 1", "is not a DaskCluster"), ("a: 1\na: 2", "'a' is there twice")):
+    for text, message in (("a: 1", "is not a DaskCluster"), ("a: 1\na: 2", "'a' is given twice")):
         (tmp_path / "x.yaml").write_text(text)
         with pytest.raises(UsageError, match=message):
             explain(lake, output="pred", cluster=write(tmp_path, **content))

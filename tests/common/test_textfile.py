@@ -41,11 +41,11 @@ def laughs(leaf: str, pattern: str, levels: int = 12) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seed: 1\nk: 2\nseed: 3", "'seed' is there twice, on lines 1 and 3; merge the two"),
-        ("1: a\n'1': b", "'1' is there twice, on lines 1 and 2"),
-        ("yes: a\ntrue: b", "'true' is there twice, on lines 1 and 2"),
-        ("a: {b: 1, c: 2, b: 3}", "'b' is there twice, on lines 1 and 1"),
-        ("x: {<<: {a: 1}, <<: {b: 1}}", "'<<' is there twice"),
+        ("seed: 1\nk: 2\nseed: 3", "'seed' is given twice, on lines 1 and 3; merge the two"),
+        ("1: a\n'1': b", "'1' is given twice, on lines 1 and 2"),
+        ("yes: a\ntrue: b", "'true' is given twice, on lines 1 and 2"),
+        ("a: {b: 1, c: 2, b: 3}", "'b' is given twice, on lines 1 and 1"),
+        ("x: {<<: {a: 1}, <<: {b: 1}}", "'<<' is given twice"),
         ("a:\n  - !!int ''", "line 2: '' is not a whole number"),
         ("a: 1\nb: !!bool foo", "line 2: 'foo' is not a truth value"),
         ("a: !!float ''", "line 1: '' is not a number"),
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_an_error_with_its_line(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "'c' is there twice"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "'c' is given twice"),
         ('{"a": 1,\n}', "not JSON on line 2: .*; write one option per line"),
         ("[" * 65 + "]" * 65, f"nested more than {MOST_LEVELS} levels deep"),
         ("[" * 900_000, f"nested more than {MOST_LEVELS} levels deep"),

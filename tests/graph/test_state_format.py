@@ -237,7 +237,7 @@ def declared(kind: str) -> str:
 
 VERSIONS = {
     "SliceState": (1, "b1f62ab6"),
-    "PilotColumns": (1, "098eb505"),
+    "PilotColumns": (3, "50cc0dde"),
     "PilotSpan": (1, "6d69bb82"),
     "Atoms": (1, "535a2e60"),
     "ColumnSummary": (1, "40612c4d"),
@@ -246,9 +246,9 @@ VERSIONS = {
     "Categories": (1, "09c40f78"),
     "References": (1, "0b65b90b"),
     "Reference": (1, "df5598c2"),
-    "PassRequest": (1, "1d0e4489"),
-    "PassColumns": (1, "ed66ee68"),
-    "PassSpan": (1, "cca311d6"),
+    "PassRequest": (2, "b436659a"),
+    "PassColumns": (3, "16f17486"),
+    "PassSpan": (3, "de5ebc35"),
     "State": (1, "1999826a"),
     "ColumnState": (3, "7820c9ad"),
     "PairState": (2, "53df72f6"),
@@ -256,6 +256,12 @@ VERSIONS = {
     "RowCounts": (2, "e2911a3e"),
     "ModelOutputs": (1, "cdc6403e"),
     "LakeState": (1, "760c9f2c"),
+    "PilotRows": (2, "a1964890"),
+    "SegmentNames": (1, "19ff58c7"),
+    "SegmentReferences": (1, "dae932cc"),
+    "SegmentColumns": (1, "2c1e2d22"),
+    "SegmentSpans": (1, "22bf0caa"),
+    "SegmentStates": (2, "82078369"),
 }
 """kind -> version, digest of its fields and their types"""
 

@@ -172,3 +172,17 @@ def test_what_does_not_vary_or_was_not_counted_is_not_tested():
     for name in ("share", "stderr", "p", "bend"):
         assert np.isnan(getattr(nothing, name)).all(), name
     assert not (nothing.bends | nothing.interacts).any()
+
+
+def test_a_dependence_is_unknown_where_one_cell_holds_nearly_all_rows_of_a_column_that_varies():
+    """As with a reference of rows that lie elsewhere; a rare flag has such a cell too, and is known."""
+    joint = np.zeros((1, 2, 16, 16))
+    joint[0, :, 15], joint[0, :, 3, :8] = 1000.0, 50.0
+    rows, spread = np.full((1, 2), joint[0, 0].sum()), np.array([0.7, 0.0])
+    found = depend(joint, rows, spread, np.array([1.0]))
+    for figure in (found.share, found.stderr, found.p):
+        assert np.isnan(figure[0]).tolist() == [True, False]
+    assert not (found.bends | found.interacts)[0, 0]
+    assert found.p[0, 1] == depend(joint, rows).p[0, 1] < 1e-6
+    outputs = depend(joint.swapaxes(2, 3), rows, np.ones(2), np.array([1.0]))
+    assert np.isnan(outputs.share).all()

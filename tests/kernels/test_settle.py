@@ -10,7 +10,7 @@ from one_pass import awkward_columns, exact_center, passed, refer, watch, weight
 
 from excir_dask.kernels.array_records import concatenated, replaced
 from excir_dask.kernels.centers import CENTERINGS, Centering
-from excir_dask.kernels.runs import Elements, Quantile, quantile
+from excir_dask.kernels.runs import Elements, quantile
 from excir_dask.kernels.settle import settle
 from excir_dask.kernels.state import ColumnState
 
@@ -101,9 +101,7 @@ def test_a_smooth_column_does_not_jump_and_one_with_a_gap_at_its_centre_does():
 
 
 def test_a_centring_is_added_by_one_entry(monkeypatch):
-    lower = Centering(
-        lambda summary, q25, q50, q75: q25, lambda runs, q25, q75, provisional, mean: quantile(runs, 0.25), (0.25,)
-    )
+    lower = Centering(lambda summary, q25, q50, q75: q25, levels=(0.25,))
     monkeypatch.setitem(CENTERINGS, "first quartile", lower)
     x = np.random.default_rng(0).lognormal(size=5000)
     stats = passed([x], x, "first quartile").features
@@ -134,17 +132,6 @@ def test_ranks_of_fractional_weights_are_known_up_to_rounding():
     assert (whole.low, whole.value, whole.high) == (20.0, 20.0, 20.0)
     assert fractional.around == (10.0, 30.0)
     assert 20.0 - 1e-6 < fractional.low < fractional.value == 20.0 < fractional.high < 20.0 + 1e-6
-
-
-def test_a_trimmed_mean_reaches_as_far_as_either_quartile():
-    runs = elements([(0.0, 0.0), (10.0, 20.0), (21.0, 21.0)], [8.0, 2.0, 3.0], [0.0, 30.0, 63.0], True)
-    q25, q75 = Quantile(0.0, 0.0, 0.0, (0.0, 0.0)), Quantile(15.0, 10.0, 20.0, (10.0, 20.0))
-    found = CENTERINGS["trimmed"].final(runs, q25, q75, 0.0, 0.0)
-    half = (15.0 - 10.0) / (20.0 - 10.0)
-    weight = 8.0 + 2.0 * half
-    center = 30.0 * half / weight
-    assert found.value == pytest.approx(center)
-    assert found.high == pytest.approx(center + 2.0 / (weight - 2.0) * (20.0 - center))
 
 
 @pytest.mark.parametrize("seed", range(10))

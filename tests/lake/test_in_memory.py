@@ -99,7 +99,7 @@ def test_a_structured_array_has_columns_and_a_plain_one_needs_names():
     frame = table().select(["a", "price", "pred"]).to_pandas().astype(float)
     found = explain(frame.to_records(index=False), output="pred")
     assert found.to_json() == explain(frame, output="pred").to_json()
-    with pytest.raises(UsageError, match=r"\(60 x 3\) has no names of columns; pass pandas.DataFrame"):
+    with pytest.raises(UsageError, match=r"\(60 x 3\) has no column names; pass pandas.DataFrame"):
         explain(frame.to_numpy(), output="pred")
 
 

@@ -57,7 +57,7 @@ def test_yaml_and_json_are_read(tmp_path, name, content):
         ("g.yaml", "engine: [[rpm]]", r"member 1 of group 'engine' is \['rpm'\], a list"),
         ("g.yaml", "engine: &a [*a]", "line 1: .*a is inside the value it refers to"),
         ("g.yaml", "yes: [rpm]", "group name True is a bool; put it in quotes"),
-        ("g.yaml", "a: [x]\nb: [x]\na: [y]", "'a' is there twice, on lines 1 and 3"),
+        ("g.yaml", "a: [x]\nb: [x]\na: [y]", "'a' is given twice, on lines 1 and 3"),
         ("g.yaml", "a: [x\nb: [y]", "not YAML on line 2"),
         ("g.yaml", "a: !!python/object/apply:os.getcwd []", "line 1: could not determine a constructor"),
         ("g.yaml", "a: [x]\n---\nb: [x]", "line 2: but found another document"),
@@ -65,7 +65,7 @@ def test_yaml_and_json_are_read(tmp_path, name, content):
         ("g.yaml", "a: [\x07]", "not YAML"),
         ("g.yaml", "[" * 5000, "nested more than 64 levels"),
         ("g.json", "", "Expecting value"),
-        ("g.json", '{"a": ["x"], "a": ["y"]}', "'a' is there twice"),
+        ("g.json", '{"a": ["x"], "a": ["y"]}', "'a' is given twice"),
         ("g.json", '{"a": [1.5]}', "member 1 of group 'a' is 1.5, a float"),
         ("g.json", '{"a": {"b": "c"}}', "group 'a' is a dict"),
         ("g.json", "[" * 100_000, "nested more than 64 levels"),
@@ -138,7 +138,7 @@ def test_prefixes_end_at_the_last_separator():
 def test_prefixes_that_give_no_group_are_an_error():
     with pytest.raises(UsageError, match="separator of a group's name is empty"):
         prefix_groups(["a_1", "a_2"], "")
-    with pytest.raises(UsageError, match=r"no two of 2 features share what stands before their last '\.'"):
+    with pytest.raises(UsageError, match=r"no two of 2 features share a prefix before their last '\.'"):
         prefix_groups(["a_1", "a_2"], ".")
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from oracle import write_lake
 
 from excir_dask import Explanation, explain, merge
 from excir_dask.errors import LakeError, UsageError
-from excir_dask.graph import closer
+from excir_dask.graph import closer, state_format
 from excir_dask.graph.lake_state import settle_state
+from excir_dask.graph.packing import unpack
 from excir_dask.kernels.centers import CENTERINGS
+from excir_dask.kernels.reference import BUCKETS
 from excir_dask.lake import pilot
 
 pytestmark = pytest.mark.usefixtures("synchronous", "without_bokeh")
@@ -161,7 +166,7 @@ def test_the_reference_counts_for_the_run(lake, days, tmp_path):
 
 def test_what_cannot_be_merged_is_named(days, tmp_path):
     stranger = explain(day(1), **OPTIONS)
-    with pytest.raises(UsageError, match="seen from different references; compute result 2 again with --reference"):
+    with pytest.raises(UsageError, match="use different references; compute result 2 again with --reference"):
         merge([days[0], stranger])
     with pytest.raises(UsageError, match="both hold the rows of run"):
         merge([days[0], days[1], days[0]])
@@ -187,28 +192,69 @@ def test_a_reference_that_does_not_fit_is_named(days, tmp_path):
         explain(day(1), reference=days[0], centering="mean", **OPTIONS)
     with pytest.raises(UsageError, match="the reference has the outputs y, and this run has a"):
         explain(day(1), output="a", features=["zeros"], reference=days[0])
-    with pytest.raises(UsageError, match="which is no folder"):
+    with pytest.raises(UsageError, match="which is not a folder"):
         explain(day(1), reference=tmp_path / "nowhere", **OPTIONS)
     with pytest.raises(UsageError, match="give the folder of a saved explanation"):
         explain(day(1), reference=7, **OPTIONS)
 
 
 def test_a_damaged_state_is_named(tmp_path):
-    explain(day(0), out=tmp_path / "run", **OPTIONS)
+    first = explain(day(0), out=tmp_path / "first", **OPTIONS)
+    explain(day(1), out=tmp_path / "run", reference=first, **OPTIONS)
     path = tmp_path / "run" / "state.bin"
     content = path.read_bytes()
     path.write_bytes(content[:-20])
-    with pytest.raises(LakeError, match=r"state\.bin was changed since"):
-        merge([tmp_path / "run", tmp_path / "run"])
+    for results in ([tmp_path / "first", tmp_path / "run"], [tmp_path / "run", tmp_path / "first"]):
+        with pytest.raises(LakeError, match=r"run/state\.bin was changed since .* restore it, or compute it again"):
+            merge(results)
     manifest = tmp_path / "run" / "manifest.json"
     plain = json.loads(manifest.read_text())
     del plain["files"]["state.bin"]
     manifest.write_text(json.dumps(plain))
     with pytest.raises(LakeError, match=r"state\.bin is damaged or of another version"):
+        merge([tmp_path / "first", tmp_path / "run"])
+    with pytest.raises(LakeError, match=r"state\.bin is damaged or of another version"):
         explain(day(1), reference=tmp_path / "run", **OPTIONS)
+    path.write_bytes(content)
+    assert merge([tmp_path / "first", tmp_path / "run"]).facts.rows.used == 2 * ROWS
     path.unlink()
     with pytest.raises(UsageError, match="has no state"):
         explain(day(1), reference=tmp_path / "run", **OPTIONS)
+
+
+def test_a_state_of_an_older_version_is_named(tmp_path):
+    """They were one zstd stream."""
+    explain(day(0), out=tmp_path / "run", **OPTIONS)
+    old = pa.Codec("zstd").compress(b"excir state 4\n" + bytes(1000), asbytes=True)
+    (tmp_path / "run" / "state.bin").write_bytes(old)
+    manifest = tmp_path / "run" / "manifest.json"
+    plain = json.loads(manifest.read_text())
+    plain["files"]["state.bin"] = hashlib.sha256(old).hexdigest()
+    manifest.write_text(json.dumps(plain))
+    with pytest.raises(LakeError, match=r"of another version \(.*\); compute the result again"):
+        merge([tmp_path / "run", explain(day(1), **OPTIONS)])
+
+
+def test_a_state_that_changes_while_a_merge_runs_is_named(tmp_path):
+    """Results are loaded first, and their states read one after the other."""
+    first = explain(day(0), **OPTIONS)
+    explain(day(1), out=tmp_path / "run", reference=first, **OPTIONS)
+    loaded = Explanation.load(tmp_path / "run")
+    explain(day(2), out=tmp_path / "run", overwrite=True, reference=first, **OPTIONS)
+    with pytest.raises(LakeError, match=r"state\.bin was changed since"):
+        merge([first, loaded])
+
+
+def test_references_are_read_once(days, monkeypatch):
+    shapes = []
+
+    def counting(how: dict[str, Any], content: memoryview) -> np.ndarray:
+        shapes.append(how["shape"])
+        return unpack(how, content)
+
+    monkeypatch.setattr(state_format, "unpack", counting)
+    merge(days[:5])
+    assert shapes.count([4, BUCKETS]) == 2, "slots and coarse cells of the buckets, of the first result alone"
 
 
 def test_equal_runs_save_equal_states(tmp_path):

@@ -70,13 +70,13 @@ def test_every_default_is_a_value_that_its_option_takes():
         ({"rank_by": "cri"}, "rank_by is 'cri'; did you mean 'cir'? (one of strength, dependence, cir)"),
         ({"budget": "much"}, "budget is 'much', which is not a number of bytes"),
         ({"where": 5}, "where is 5; give a condition as text"),
-        ({"where": "a >"}, "where is 'a >', which is no condition"),
+        ({"where": "a >"}, "where is 'a >', which is not a condition"),
         ({"budget": [1]}, "budget is [1]; give a number of bytes"),
         ({"table_version": "7"}, "table_version is '7'; give a whole number"),
         ({"allow_pickle": 1}, "allow_pickle is 1; say true or false"),
         ({"out": 5}, "out is 5; give a path"),
         ({"checkpoint": 5}, "checkpoint is 5; give a path or URL"),
-        ({"storage_options": "hush"}, "storage_options is no mapping"),
+        ({"storage_options": "hush"}, "storage_options is not a mapping"),
     ],
 )
 def test_a_value_that_an_option_does_not_take_is_named(given, message):

@@ -57,7 +57,7 @@ def test_fields_of_older_files_are_read(explanation):
 
 def test_files_keep_the_names_of_their_fields(explanation):
     content = explanation.facts.to_dict()
-    assert set(content) == {"settings", "rows", "constant", "out_of_range", "left_out", "converted", "auto"}
+    assert set(content) == {"settings", "rows", "constant", "out_of_range", "left_out", "converted", "segments", "auto"}
     assert set(content["auto"]["steps"][0]) == {"fraction", "rows", "jaccard", "probability"}
 
 

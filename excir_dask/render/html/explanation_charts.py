@@ -75,8 +75,13 @@ def ranking(table: pd.DataFrame, output: str, total: int) -> Chart:
     return chart(figure, f"Bar chart: the first {count} of {total:,} features by co-movement with {output}: {names}")
 
 
-def side_by_side(cir: NDArray[np.float64], features: Sequence[str], outputs: Sequence[str]) -> Chart:
-    """A map of scores, (features, outputs): the colour shows the direction, its depth the strength."""
+def side_by_side(
+    cir: NDArray[np.float64], features: Sequence[str], outputs: Sequence[str], kind: str = "output"
+) -> Chart:
+    """A map of scores, (features, outputs): the colour shows the direction, its depth the strength.
+
+    ``kind`` is what the columns are called: they may be segments.
+    """
     from bokeh.models import ColumnDataSource, FixedTicker
 
     rows, columns = cir.shape
@@ -113,8 +118,8 @@ def side_by_side(cir: NDArray[np.float64], features: Sequence[str], outputs: Seq
             "x", "y", text="text", text_align="center", text_baseline="middle", text_font_size="11px",
             text_color=INK, source=source,
         )  # fmt: skip
-    hover(figure, [cells], {"feature": "@feature", "output": "@output", "CIR": "@cir{0.0000}"})
-    return chart(figure, f"Map of the scores of {rows} features for {columns} outputs, side by side")
+    hover(figure, [cells], {"feature": "@feature", kind: "@output", "CIR": "@cir{0.0000}"})
+    return chart(figure, f"Map of the scores of {rows} features for {columns} {kind}s, side by side")
 
 
 def swarm(tables: Sequence[pd.DataFrame], outputs: Sequence[str]) -> tuple[Chart, int]:

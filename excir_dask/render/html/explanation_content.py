@@ -31,8 +31,8 @@ LIMITS = (
     ),
     (
         "Few rows can carry a score.",
-        "Centres are robust, the ratio is not: one huge value weighs much. “Effective rows” tells how many rows carry "
-        "a score; low support is flagged.",
+        "Centres are robust, the ratio is not: one extreme value can dominate. “Effective rows” shows how many rows "
+        "carry a score; low support is flagged.",
     ),
     (
         "Margins are better outputs than labels.",

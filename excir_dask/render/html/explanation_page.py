@@ -28,6 +28,7 @@ from excir_dask.render.html.blocks import (
 from excir_dask.render.html.figures import DARK
 from excir_dask.render.html.page import require, write
 from excir_dask.render.html.profile_data import profiles
+from excir_dask.render.html.segment_section import segments
 from excir_dask.render.html.table_data import Column, pack, size
 from excir_dask.render.plots.ranking import Z95
 
@@ -77,9 +78,9 @@ def sections(explanation: Explanation) -> list[Section]:
     limits = _limits(explanation)
     names = _names(explanation)
     along = profiles(explanation, names[:OUTPUTS], TOP)
-    found = [_ranking(explanation, limits, along), _side_by_side(explanation), _spread(explanation)]
-    found += [_groups(explanation), _table(explanation, limits, names[0] if along else None), _read(explanation)]
-    found += _end(explanation)
+    found = [_ranking(explanation, limits, along), _side_by_side(explanation), segments(explanation, SIGNS)]
+    found += [_spread(explanation), _groups(explanation), _table(explanation, limits, names[0] if along else None)]
+    found += [_read(explanation), *_end(explanation)]
     return [section for section in found if section is not None]
 
 
@@ -231,7 +232,7 @@ def _content(table: pd.DataFrame, outputs: int) -> dict[str, Any]:
         Column(
             "chance", "score", table["null"], "CIR of a column like this one that has nothing to do with the output"
         ),
-        Column("lift", "score", table["lift"], "how far CIR is from chance, of the way it could go; negative: against"),
+        Column("lift", "score", table["lift"], "distance from chance as a share of the maximum; negative: against"),
         Column("dependence", "score", table["dependence"], "share of the output's entropy that the feature tells"),
         Column("bend", "score", table["bend"], "share of the dependence that is not one-way"),
         Column("missing", "whole", table["missing"], "rows without a value"),
@@ -271,5 +272,5 @@ _MEANING = (
     "Feature and output are centred. CIR is the share of their co-movement that is aligned: 1 if they always move "
     "together, 0 if always against each other, 0.5 if neither. Columns on one side of "
     "their centres agree by chance too: lift is how far CIR is from what chance gives, and strength is |lift|. "
-    "Dependence is the share of the output's entropy that the feature tells, whichever way it moves it."
+    "Dependence is the share of the output's entropy that the feature explains, in any direction."
 )

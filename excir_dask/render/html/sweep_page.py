@@ -25,7 +25,7 @@ LIMITS = (
     ),
     (
         "Few seeds can be lucky.",
-        "The choice holds for every seed and output that was tried, not for others. More seeds tell more.",
+        "The choice holds for every seed and output that was tried, not for others. More seeds make it more reliable.",
     ),
     (
         "Features with almost the same score trade places.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from excir_dask.common.wording import count, percent, printable_lines
 from excir_dask.render.terminal import bar, cells, fill, fit, short
+from excir_dask.render.text import segments
 from excir_dask.render.text.notes import goal, other_notes, sampled_share, unseen
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 ARROWS = {1: "▲", -1: "▼", 0: "·"}
 KEY = "▲ moves with the output, ▼ against it; lift: cir beyond chance; bar: |lift|."
-SIZE_KEY = "depend: how much of the output a feature tells, whichever way it moves it."
+SIZE_KEY = "depend: information about the output, in any direction."
 NAME, GROUP, MEMBER = 40, 26, 24
 """most cells of the name of a feature, of a group, and of its members"""
 MEMBERS = 8
@@ -43,7 +44,7 @@ def text(explanation: Explanation, k: int = 15, width: int = 24) -> str:
             lines += _group_rows(groups.head(k), table, width)
             if len(groups) > k:
                 lines.append(f"  ... and {len(groups) - k} more")
-        lines.append("")
+        lines += ["", *segments.lines(explanation, output)]
     keys = [KEY, *([SIZE_KEY] if explanation.facts.settings.dependence else [])]
     return printable_lines([*lines, *keys, *(f"note: {note}" for note in other_notes(explanation))])
 
