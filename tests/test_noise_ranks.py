@@ -59,7 +59,4 @@ def test_the_order_of_the_paper_is_one_option_away(synchronous):
 @pytest.mark.slow
 def test_noise_is_seldom_above_something_real(synchronous):
     found = pd.DataFrame([misplaced(seed) for seed in range(1000, 1100)]).mean()
-    assert found["label"] <= 0.01
-    assert found["margin"] <= 0.01
-    # 0.04 when measured: products of sparse noise with a skewed output have tails that a normal p-value does not know
-    assert found["skewed"] <= 0.05
+    assert (found <= 0.01).all(), found.to_dict()

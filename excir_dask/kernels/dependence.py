@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from excir_dask.kernels.array_records import per_pair
+from excir_dask.kernels.chance import p_value
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +58,9 @@ class Dependence:
     p: Floats
     """probability of so much, or more, if column and output had nothing to do with each other (G test); NaN where
     either has all rows in one cell. All figures are NaN where a cell holds nearly all rows of a column that varies"""
+    rank_p: Floats
+    """probability of so large a correlation of ranks by cells. Its law under independence is normal even where both are
+    skewed: ranks have no tails, and a few rows cannot decide it, as they decide a covariance"""
     bend: Floats
     """share of the mutual information that no one-way movement explains; NaN where there is no clear dependence"""
     bends: NDArray[np.bool_]
@@ -81,7 +85,7 @@ def depend(
     output_spread : array, optional
         Of the outputs; runs of columns may have outputs of their own.
     """
-    found = {name: np.full(rows.shape, np.nan) for name in ("share", "stderr", "p", "bend")}
+    found = {name: np.full(rows.shape, np.nan) for name in ("share", "stderr", "p", "rank_p", "bend")}
     marks = {name: np.zeros(rows.shape, dtype=bool) for name in ("bends", "interacts")}
     if joint.shape[-1]:
         width = _widths(joint, rows)
@@ -91,6 +95,7 @@ def depend(
                 part = outputs[first : first + _CHUNK], columns[first : first + _CHUNK]
                 for name, values in _depend(_joined(joint[part], size), rows[part]).items():
                     (found if name in found else marks)[name][part] = values
+        found["rank_p"] = p_value(rank_correlation(joint), rows)
         lost = _in_one_cell(joint, 3, spread) | _in_one_cell(joint, 2, output_spread)
         for name in found:
             found[name][lost] = np.nan
@@ -107,6 +112,22 @@ def _in_one_cell(joint: Floats, others: int, spread: Floats | None) -> NDArray[n
         return np.zeros(total.shape, dtype=bool)
     wide = spread[None, :] if others == 3 else per_pair(spread, *total.shape)
     return np.asarray((counts.max(axis=2) > ONE_CELL * total) & (wide > 0))
+
+
+def rank_correlation(joint: Floats) -> Floats:
+    """Spearman's correlation of rows that are counted by cells, (..., cells, cells); NaN where either has one cell.
+
+    >>> rank_correlation(np.array([[3.0, 1.0], [1.0, 3.0]]))
+    array(0.5)
+    """
+    x, y = joint.sum(axis=-1), joint.sum(axis=-2)
+    # ranks from the middle of all rows, as shares of them
+    total = np.maximum(x.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    rank_x, rank_y = ((np.cumsum(each, axis=-1) - each / 2.0) / total - 0.5 for each in (x, y))
+    covariance = (rank_x * (joint @ rank_y[..., None])[..., 0]).sum(axis=-1)
+    scale = np.sqrt((x * rank_x**2).sum(axis=-1) * (y * rank_y**2).sum(axis=-1))
+    several = ((x > 0).sum(axis=-1) > 1) & ((y > 0).sum(axis=-1) > 1)
+    return np.asarray(np.divide(covariance, scale, out=np.full(scale.shape, np.nan), where=several))
 
 
 def _widths(joint: Floats, rows: Floats) -> NDArray[np.int64]:

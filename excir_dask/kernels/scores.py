@@ -88,7 +88,8 @@ class Scores:
     lift_stderr: Floats
     """standard error of lift"""
     p_chance: Floats
-    """probability of a covariance as far from 0 if the column had nothing to do with the output; NaN: not tested"""
+    """probability of a covariance as far from 0 if the column had nothing to do with the output; NaN: not tested. The
+    test of ranks (``Dependence.rank_p``) takes its place where rows were counted by cells"""
     rows: Floats
     """independent rows that tests count with: fewer if weights differ, or if rows of a row group resemble each other"""
     z: Floats

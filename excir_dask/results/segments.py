@@ -87,4 +87,6 @@ def read_tables(folder: Path, files: Mapping[str, str]) -> Segments | None:
         return None
     tables = {kind: pd.read_parquet(folder / file) for kind, file in TABLES.items()}
     tables["groups"]["members"] = [list(members) for members in tables["groups"]["members"]]
-    return Segments(**tables, source=StateFile(folder / STATES, files.get(STATES)) if (folder / STATES).is_file() else None)
+    return Segments(
+        **tables, source=StateFile(folder / STATES, files.get(STATES)) if (folder / STATES).is_file() else None
+    )

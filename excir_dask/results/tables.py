@@ -75,6 +75,7 @@ def feature_table(
     deviation = np.divide(sums.abs_x, sums.weight, out=np.zeros_like(iqr), where=sums.weight > 0)
     scale = np.where(features.constant | (features.n == 0), 0.0, np.where(iqr > 0, iqr, deviation))
     shape = sums.numerator.shape
+    p_chance = np.where(np.isnan(dependence.rank_p), scores.p_chance, dependence.rank_p)
     pairs: dict[str, NDArray[Any]] = {
         "cir": scores.cir,
         "strength": scores.strength,
@@ -84,7 +85,7 @@ def feature_table(
         "null": scores.null,
         "lift": scores.lift,
         "lift_stderr": scores.lift_stderr,
-        "p_chance": scores.p_chance,
+        "p_chance": p_chance,
         "dependence": dependence.share,
         "dependence_stderr": dependence.stderr,
         "dependence_p": dependence.p,
@@ -106,7 +107,7 @@ def feature_table(
         "center_jump": scores.center_jump,
     }
     support = np.where(scores.strength > 0, scores.strength * np.sqrt(scores.n_eff), np.abs(scores.z))
-    p = chance.either(scores.p_chance, dependence.p)
+    p = chance.either(p_chance, dependence.p)
     by_chance, order = np.zeros(shape, dtype=bool), []
     marked = dependence.bends | dependence.interacts
     for first in range(0, shape[1], max(len(names), 1)):  # a table per segment, and in it one per output

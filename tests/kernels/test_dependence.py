@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from noise_columns import NOISE
 from one_pass import refer, watch
-from scipy.stats import chi2_contingency, entropy
+from scipy.stats import chi2_contingency, entropy, kstest, spearmanr
 from sklearn.isotonic import IsotonicRegression
 
-from excir_dask.kernels.dependence import Dependence, depend, isotonic
+from excir_dask.kernels.dependence import Dependence, depend, isotonic, rank_correlation
 
 Drawn = Mapping[str, tuple[np.ndarray, np.ndarray]]
 """name -> a column and an output"""
@@ -186,3 +187,43 @@ def test_a_dependence_is_unknown_where_one_cell_holds_nearly_all_rows_of_a_colum
     assert found.p[0, 1] == depend(joint, rows).p[0, 1] < 1e-6
     outputs = depend(joint.swapaxes(2, 3), rows, np.ones(2), np.array([1.0]))
     assert np.isnan(outputs.share).all()
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=5))
+def test_the_rank_correlation_is_spearmans(drawn):
+    joint = np.array(drawn, dtype=float)
+    pairs = [(i, j) for i, row in enumerate(drawn) for j, count in enumerate(row) for _ in range(count)]
+    found = rank_correlation(joint)
+    if min(len(set(each)) for each in zip(*pairs, strict=True)) > 1 if pairs else False:
+        assert found == pytest.approx(spearmanr(*zip(*pairs, strict=True)).statistic, abs=1e-9)
+    else:
+        assert np.isnan(found)
+
+
+def rank_p(seed: int, n: int) -> list[float]:
+    """Of noise of every kind against an output with a long tail."""
+    rng = np.random.default_rng(seed)
+    y = np.exp(1.5 * rng.standard_normal(n))
+    return [float(look(make(rng, n), y).rank_p[0, 0]) for make in NOISE.values()]
+
+
+def test_rank_tests_of_noise_are_uniform_where_the_output_is_skewed():
+    found = np.array([rank_p(seed, 4000) for seed in range(60)])
+    for j, name in enumerate(NOISE):
+        assert kstest(found[:, j], "uniform").pvalue > 1e-3, name
+
+
+@pytest.mark.slow
+def test_rank_tests_of_noise_are_uniform_in_their_tails():
+    found = np.array([rank_p(seed, 20_000) for seed in range(600)])
+    for j, name in enumerate(NOISE):
+        assert kstest(found[:, j], "uniform").pvalue > 1e-3, name
+    assert (found < 0.001).mean() <= 0.002
+
+
+def test_a_few_rows_with_huge_values_do_not_pass_for_a_relation():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 5000))
+    x[:3], y[:3] = 1e6, 1e6
+    assert look(x, y).rank_p[0, 0] > 0.01
+    assert look(x, x + y).rank_p[0, 0] < 1e-9
