@@ -11,6 +11,7 @@ from excir_dask.common.wording import listed
 from excir_dask.errors import UsageError
 from excir_dask.kernels.agreement import DIGITS, dense_ranks
 from excir_dask.results.explanation import Explanation
+from excir_dask.results.tables import careful_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +48,8 @@ def paired(a: Explanation, b: Explanation, output: str, kind: str) -> pd.DataFra
     for explanation in (a, b):
         table = explanation.features if kind == "feature" else explanation.groups
         columns = [kind, "cir", "strength", "rank", *(["stderr", "dependence"] if kind == "feature" else [])]
-        tables.append(table.loc[table["output"] == output, columns])
+        table = table[table["output"] == output]
+        tables.append((table.assign(stderr=careful_errors(table)) if kind == "feature" else table)[columns])
     pairs = tables[0].merge(tables[1], on=kind, suffixes=("_a", "_b")).rename(columns={kind: "name"})
     for side in ("rank_a", "rank_b"):
         pairs[side] = dense_ranks(pairs[side].to_numpy(dtype=np.int64))

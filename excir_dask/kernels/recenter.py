@@ -59,6 +59,10 @@ class Sums:
     """the same of the output, over the rows where the column has a value"""
     correlation: Pairs
     """Pearson's, over the same rows; NaN where a square is too large or too small for a float"""
+    slope: Pairs
+    """change of N/D per unit by which the column's centre moves, for small moves"""
+    output_slope: Pairs
+    """the same for the output's centre"""
     rows: Annotated[Floats, "columns"]
     """(sum w)^2 / sum w^2, the rows that the weights are worth (Kish)"""
 
@@ -119,13 +123,20 @@ def recentre(
     with np.errstate(invalid="ignore"):  # infinite widths are dealt with below
         most = 2.0 * across.width[None, :] * (np.abs(partial[..., 2]) + np.abs(y) * across.unsure[None, :])
         output_most = 2.0 * output_width * (np.abs(output_partial[..., 1]) + np.abs(x) * output_unsure)
+    whole = np.maximum(denominator + guess + output_guess, np.abs(numerator))
+    slopes = _slopes(
+        numerator,
+        whole,
+        (t2 - y * t0, t1 - x * t0),
+        (pairs.output_total - y * weight, columns.total[None, :] - x * weight),
+    )
     # of the outputs, what is known is of all rows, not of those where a column has a value
     share = weight / np.where(weights > 0, weights, 1.0)
     # rows around both centres change their sign twice
     twice = 4.0 * np.abs(x * y) * np.minimum(across.weight[None, :], output_weight)
     return Sums(
         numerator,
-        np.maximum(denominator + guess + output_guess, np.abs(numerator)),
+        whole,
         np.where(np.isinf(across.width)[None, :], np.inf, most - guess + twice),
         np.where(np.isinf(output_width), np.inf, output_most - output_guess),
         squares,
@@ -146,6 +157,7 @@ def recentre(
             share * output_passed,
         ),
         _correlation(state, n),
+        *slopes,
         np.divide(columns.weight**2, columns.weight_squares, out=np.zeros(x.size), where=columns.weight_squares > 0),
     )
 
@@ -168,6 +180,27 @@ def _tilt(total: Floats, absolute: Floats, balance: Floats, weight: Floats, shif
     below = absolute - shift * balance + 2.0 * passed
     ratio = np.divide(total - shift * weight, below, out=np.zeros(below.shape), where=below > 0)
     return np.clip(ratio, -1.0, 1.0)
+
+
+def _slopes(
+    numerator: Floats, denominator: Floats, signed: tuple[Floats, Floats], plain: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
+    """Change of N/D per unit by which the column's and the output's centre move; 0 where it is no number.
+
+    Parameters
+    ----------
+    signed, plain : pairs of arrays
+        Sums of the other side's distances to its centre, with the sign of the product and without it.
+    """
+    moves = denominator > 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.divide(numerator, denominator, out=np.zeros(denominator.shape), where=moves)
+        found = [
+            np.divide(ratio * turn - total, denominator, out=np.zeros(denominator.shape), where=moves)
+            for turn, total in zip(signed, plain, strict=True)
+        ]
+    first, second = (np.where(np.isfinite(each), each, 0.0) for each in found)
+    return first, second
 
 
 def _correlation(state: State, products: Floats) -> Floats:

@@ -31,6 +31,9 @@ FEW = 1.5
 UNKNOWN = 0.5
 """standard error of a score when nothing is known about it"""
 
+LARGE_JUMP = 0.1
+"""of the interquartile range: the effect of a centre's smaller jump is that of a small move"""
+
 _LEAST_SQUARE = 1e-319
 """mean of p^2 below which squares are rounded away; a float ends at 5e-324"""
 
@@ -109,7 +112,7 @@ class Scores:
     center_bound: Floats
     """largest change of cir that approximate centres can have caused"""
     center_jump: Floats
-    """change of cir if a centre jumps with a few rows more or less; 0 for most columns"""
+    """standard error of cir because a centre jumps with a few rows more or less; 0 for most columns"""
     out_of_range: NDArray[np.bool_]
     """products or their squares are no numbers: nothing is known about the error, or about the score either"""
 
@@ -149,7 +152,10 @@ def score(
         The rows are a sample of whole units, so the spread between those is what matters.
     """
     shape = sums.numerator.shape
-    still, dy, jy = (per_pair(each, *shape) for each in (outputs.constant, outputs.error, outputs.jump))
+    spread, by_output = features.q75 - features.q25, outputs.q75 - outputs.q25
+    still, dy, jy, output_spread = (
+        per_pair(each, *shape) for each in (outputs.constant, outputs.error, outputs.jump, by_output)
+    )
     rows_of = np.atleast_1d(np.asarray(units))
     groups = np.repeat(rows_of, shape[1] // rows_of.size)[None, :]
     constant = features.constant[None, :] | still | (features.n == 0)[None, :]
@@ -170,7 +176,7 @@ def score(
     between = np.where(unsquared | lost, 0.0, _between_units(sums, groups, safe, ratio))
     by_units = between > np.maximum(variance, np.finfo(float).tiny) * _threshold(groups, whole_units)
     variance = np.where(by_units, between, variance)
-    dx, jx = features.error[None, :], features.jump[None, :]
+    dx = features.error[None, :]
     stderr = np.where(moves | lost, np.sqrt(np.maximum(variance, 0.0)) / 2.0, 0.0)
     n_eff = np.divide(1.0, square, out=np.zeros_like(square), where=moves & (square > 0))
     null = np.where(moves, chance.null(sums.tilt[None, :], sums.output_tilt), 0.5)
@@ -182,7 +188,8 @@ def score(
     z = np.nan_to_num(correlation) * np.sqrt(np.maximum(rows - 1.0, 0.0))
     with np.errstate(over="ignore", invalid="ignore"):  # sums of huge values are no numbers: nothing is known then
         effect = dx * sums.abs_y + dy * sums.abs_x[None, :] + sums.weight[None, :] * dx * dy
-        jump = (jx * sums.abs_y + jy * sums.abs_x[None, :]) / safe / 2.0
+        jump = _jump_effect(features.jump[None, :], spread[None, :], sums.abs_y / safe, sums.slope)
+        jump += _jump_effect(jy, output_spread, sums.abs_x[None, :] / safe, sums.output_slope)
         # other centres change N and D; what is uncertain changes D alone, and a ratio of at most 1 by half as much
         least = denominator - sums.uncertain
         bound = np.divide(effect, least, out=np.ones_like(effect), where=least > 0) + sums.uncertain / safe / 2.0
@@ -206,6 +213,23 @@ def score(
         center_jump=np.where(moves, np.where(jump <= 0.5, jump, 0.5), 0.0),
         out_of_range=lost | unsquared,
     )
+
+
+def _jump_effect(jump: Floats, spread: Floats, most: Floats, slope: Floats) -> Floats:
+    """Standard error of scores because a centre may jump.
+
+    A small jump (of whole numbers with few values) moves N/D along its slope, and half of it counts: scores lie between
+    those of both centres. A large one counts with the most that it can change.
+
+    Parameters
+    ----------
+    jump, spread : arrays
+        How far the centre jumps, and the interquartile range.
+    most, slope : arrays of shape (outputs, columns)
+        Change of N/D per unit: at most, and for small moves.
+    """
+    per_unit = np.where(jump > LARGE_JUMP * spread, most, np.abs(slope) / 2.0)
+    return np.where(jump > 0, jump * per_unit / 2.0, 0.0)
 
 
 def _between_units(sums: Sums, units: NDArray[np.int64], denominator: Floats, ratio: Floats) -> Floats:

@@ -22,9 +22,6 @@ _SLACK = 1e-9
 _JUMP = 2.0
 """standard errors of a rank within which a centre's jump is looked for"""
 
-_NOTICEABLE = 0.1
-"""of the interquartile range: a smaller jump is none"""
-
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 """of a quantile, relative to the largest number behind it"""
 
@@ -225,7 +222,7 @@ def center_of(runs: Runs, q25: Figure, q75: Figure, rule: Rule, provisional: flo
 
 @compiled_exactly
 def jump_of(runs: Runs, n: int, levels: Floats, spread: float) -> float:
-    """Distance of the centres at ranks two standard errors up and down, if it is a noticeable part of the spread."""
+    """Distance of the centres at ranks two standard errors up and down, if it is more than a smooth density gives."""
     if n < 2 or not levels.size:
         return 0.0
     lowest, highest = np.inf, -np.inf
@@ -240,7 +237,7 @@ def jump_of(runs: Runs, n: int, levels: Floats, spread: float) -> float:
         most = max(most, reach)
     distance /= levels.size
     smooth = 8.0 * most  # of a normal column: what a smooth density gives, with room
-    return distance if distance > max(smooth, _NOTICEABLE) * spread else 0.0
+    return distance if distance > smooth * spread else 0.0
 
 
 @compiled_exactly

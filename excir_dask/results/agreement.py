@@ -53,9 +53,9 @@ class Agreement(views.Displayed):
         Returns
         -------
         DataFrame
-            ``shift`` is ``cir_b - cir_a``, ``stderr`` its standard error, ``sqrt(stderr_a^2 + stderr_b^2)``, ``beyond``
-            whether the shift exceeds twice that. Samples that share rows, such as nested ones, differ less than
-            ``stderr`` says.
+            ``shift`` is ``cir_b - cir_a``, ``stderr`` its standard error, that of few rows and of centres that jump
+            included, ``beyond`` whether the shift exceeds twice that. Samples that share rows, such as nested ones,
+            differ less than ``stderr`` says.
         """
         names = list(dict.fromkeys(self.features["output"]))
         if output is not None and output not in names:

@@ -161,12 +161,6 @@ def test_a_jump_is_the_distance_of_centres_two_standard_errors_apart(rows, jump)
     assert jump_of(runs.arrays, int(rows), np.array([0.5]), 100.0) == jump
 
 
-def test_a_jump_counts_from_a_tenth_of_the_spread():
-    runs = runs_of([(0.0, 0.0), (5.0, 5.0)], [5000.0, 5000.0])
-    assert jump_of(runs.arrays, 10_000, np.array([0.5]), 49.0) == 5.0
-    assert jump_of(runs.arrays, 10_000, np.array([0.5]), 51.0) == 0.0
-
-
 def test_a_jump_of_few_rows_must_exceed_what_a_smooth_density_gives():
     runs = runs_of([(0.0, 0.0), (5.0, 5.0)], [50.0, 50.0])
     smooth = 8.0 * 2.0 * 0.05  # eight times two standard errors of the rank of a median of 100 rows

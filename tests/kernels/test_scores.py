@@ -219,10 +219,30 @@ def test_a_centre_that_jumps_moves_scores_by_at_most_half():
     x, y = rng.standard_normal((2, 30))
     sums = sums_of(x, y)
     moves, abs_x, abs_y = np.abs(x * y).sum(), np.abs(x).sum(), np.abs(y).sum()
-    for jx, jy in ((0.1, 0.0), (0.0, 0.2), (0.1, 0.2), (9.0, 9.0)):
+    for jx, jy in ((0.3, 0.0), (0.0, 0.4), (0.3, 0.4), (9.0, 9.0)):  # above a tenth of the spread
         features, outputs = (replace(stats(v), jump=np.array([j])) for v, j in ((x, jx), (y, jy)))
         found = score(sums, features, outputs, 1).center_jump[0, 0]
         assert found == pytest.approx(min((jx * abs_y + jy * abs_x) / moves / 2, 0.5))
+
+
+def test_a_small_jump_counts_with_half_of_what_it_changes():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(4000)
+    y = np.exp(x + rng.standard_normal(4000))
+    x, y = x - np.quantile(x, [0.25, 0.75]).mean(), y - np.quantile(y, [0.25, 0.75]).mean()
+    found = passed([x], y)
+
+    def cir(dx: float, dy: float) -> float:
+        p = (x - dx) * (y - dy)
+        return (1 + p.sum() / np.abs(p).sum()) / 2
+
+    for jx, jy in ((0.02, 0.0), (0.0, 0.02)):
+        features, outputs = (
+            replace(each, jump=np.array([j])) for each, j in ((found.features, jx), (found.outputs, jy))
+        )
+        change = abs(cir(jx / 2, jy / 2) - cir(-jx / 2, -jy / 2))
+        assert change > 1e-4
+        assert score(found.sums, features, outputs, 1).center_jump[0, 0] == pytest.approx(change / 2, rel=0.05)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-75, 1e75, 1e150])

@@ -124,6 +124,33 @@ def test_intervals_hold_the_score_of_all_rows_as_often_as_they_say(tmp_path):
     assert 0.93 <= found <= 0.97
 
 
+def whole_numbers(rows: int) -> pd.DataFrame:
+    """Few values, with steps at the quartiles, beside an output with a long tail."""
+    rng = np.random.default_rng(11)
+    z = rng.standard_normal(rows)
+    made = {
+        "month": rng.integers(1, 13, rows),
+        "minute": 5 * rng.integers(0, 12, rows),
+        "rating": np.clip(np.round(3 + z), 1, 5),
+        "flag": (z + rng.standard_normal(rows) > 0.5) * 1,
+    }
+    return pd.DataFrame({**made, "pred": np.exp(z + rng.standard_normal(rows))})
+
+
+def test_the_centre_of_whole_numbers_may_jump_and_its_error_says_so(tmp_path):
+    path = write_lake(tmp_path, whole_numbers(40_000), files=3)
+    found = explain(path, output="pred", fraction=0.25).of().set_index("feature")["center_jump"]
+    assert (found[["month", "minute"]] > 0.01).all()
+    assert (found[["rating", "flag"]] == 0).all()
+
+
+@pytest.mark.slow
+def test_intervals_hold_for_whole_numbers_with_steps_at_the_quartiles(tmp_path):
+    found = coverage([whole_numbers(40_000)], 0.25, 250, tmp_path, files=3)
+    print(f"\ncoverage of 95% intervals, whole numbers: {found:.3f} of 1,000")
+    assert 0.93 <= found <= 0.985
+
+
 def correlated(rows: int, groups: int) -> pd.DataFrame:
     """Every row group has shifts of its own: its rows resemble each other."""
     rng = np.random.default_rng(8)
