@@ -52,6 +52,8 @@ SCHEMA = pa.schema(
 )
 ABOUT = ("run", "audit", "window", "date", "finished", "status", "baseline", "rows")
 """columns that describe the run"""
+NEEDED = ("run", "audit", "finished", "output", "kind", "name")
+"""columns of every file; others may be newer than a file, and are null there"""
 SERIES = ["model", "audit"]
 """columns of a series, whose runs are comparable; the audit's name holds the keys of its window"""
 _log = logging.getLogger("excir_dask")
@@ -255,8 +257,17 @@ def _stamp(file: str, audit: str) -> str:
 
 
 def _read(store: Store, info: fs.FileInfo, columns: list[str]) -> pd.DataFrame | None:
+    """Some columns of a file; a column that the file does not have is null, unless no run is known without it."""
     try:
-        table = pq.read_table(info.path, filesystem=store.filesystem, columns=columns, partitioning=None)
+        with pq.ParquetFile(info.path, filesystem=store.filesystem) as file:
+            table = file.read(columns)
+        absent = [name for name in columns if name not in table.column_names]
+        if lost := [name for name in absent if name in NEEDED]:
+            raise pa.ArrowInvalid(f"it has no column {listed(lost)}")
+        for name in absent:
+            kind = SCHEMA.field(name).type
+            table = table.append_column(name, pa.nulls(len(table), kind))
+        table = table.select(columns)
     except (pa.ArrowException, OSError) as error:
         _log.warning("%s cannot be read and is left out of the history: %s", info.path, error)
         return None

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 from days import FIRST, frame
 
@@ -149,6 +150,32 @@ def test_a_damaged_file_is_left_out_of_the_history(tmp_path, explanation, caplog
     assert set(found["run"]) == {"one"}
     assert set(found["model"]) == {"a model/2"}
     assert "two.parquet cannot be read and is left out" in caplog.text
+
+
+def without(path, column: str) -> None:
+    """Write a file of the history again, as a version that did not know a column would have."""
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(column), path)
+
+
+@pytest.mark.parametrize("column", ["missing", "baseline", "strength", "date"])
+def test_a_column_that_a_file_of_the_history_lacks_is_null(tmp_path, explanation, caplog, column):
+    store = open_store(tmp_path)
+    history.append(store, about("plant-old"), explanation)
+    without(next(tmp_path.rglob("*.parquet")), column)
+    history.append(store, about("plant-new") | {"date": "2026-09-02", "baseline": "plant-old"}, explanation)
+    found = history.read(store)
+    assert found["run"].drop_duplicates().tolist() == ["plant-old", "plant-new"]
+    assert found.groupby("run")[column].count().to_dict() == {"plant-old": 0, "plant-new": len(found) // 2}
+    assert set(history.recent(store, "m", "plant", None, 9)["run"]) == {"plant-old", "plant-new"}
+    assert not caplog.text
+
+
+def test_a_file_that_does_not_say_its_run_is_left_out_of_the_history(tmp_path, explanation, caplog):
+    store = open_store(tmp_path)
+    history.append(store, about("plant-old"), explanation)
+    without(next(tmp_path.rglob("*.parquet")), "run")
+    assert len(history.read(store)) == 0
+    assert "it has no column run" in caplog.text
 
 
 def undated(plant):
