@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,10 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+_MS_PER_DAY = 86_400_000.0
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,40 @@ class CategoryCodes:
 def as_float64(column: pa.ChunkedArray) -> Floats:
     if pt.is_null(column.type):
         return np.full(len(column), np.nan)
+    if pt.is_temporal(column.type):
+        return _time_to_float64(column)
     if not pt.is_float64(column.type):
         column = column.cast(pa.float64(), safe=False)
     if column.num_chunks == 1 and column.null_count == 0:
         column = column.chunk(0)
     values: NDArray[np.float64] = column.to_numpy()
     return values
+
+
+def _time_to_float64(column: pa.ChunkedArray) -> Floats:
+    """Days since 1970-01-01 of dates; seconds of everything else."""
+    kind = column.type
+    whole = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    per = _MS_PER_DAY if pt.is_date64(kind) else 1.0 if pt.is_date32(kind) else _PER_SECOND[kind.unit]
+    return as_float64(whole) / per
+
+
+def series_values(series: Any) -> Floats:
+    """A pandas column as float64, with times as in :func:`as_float64`."""
+    kind = getattr(series.dtype, "pyarrow_dtype", None)
+    if series.dtype.kind in "mM" or (kind is not None and pt.is_temporal(kind)) or object_times(series):
+        found = pa.array(series, from_pandas=True)
+        return as_float64(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))
+    values: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def object_times(series: Any) -> pa.DataType | None:
+    """The type of a pandas column of dates or times of day, which are Python objects; None for other columns."""
+    from pandas.api.types import infer_dtype
+
+    kinds = {"date": pa.date32(), "time": pa.time64("us")}
+    return kinds.get(infer_dtype(series, skipna=True)) if series.dtype == object else None
 
 
 def as_matrix(column: pa.ChunkedArray) -> Floats:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from excir_dask.errors import UsageError
+from excir_dask.lake.arrays import object_times
 from excir_dask.lake.plan import DEFAULT_BUDGET, Plan, Slice, fixed_columns
 from excir_dask.lake.schema import Column, describe
 from excir_dask.lake.select import Selection
@@ -36,7 +37,12 @@ def frame_columns(frame: Any) -> dict[str, Column]:
             raise UsageError(f"the frame's column {name!r} has a name that is not a string; rename it with str(name)")
         if name in columns:
             raise UsageError(f"the frame has two columns '{name}'; rename one of them")
-        columns[name] = describe(name, pa.string()) if _is_text(frame, name, dtype) else _column(name, dtype)
+        if _is_text(frame, name, dtype):
+            columns[name] = describe(name, pa.string())
+        elif dtype.kind == "O" and is_pandas(frame) and (kind := object_times(frame[name])) is not None:
+            columns[name] = describe(name, kind)
+        else:
+            columns[name] = _column(name, dtype)
     return columns
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from excir_dask.errors import DataError
-from excir_dask.lake.arrays import CategoryCodes, concat_codes
+from excir_dask.lake.arrays import CategoryCodes, concat_codes, series_values
 from excir_dask.lake.blocks import Block, Floats, Layout, Mask, ModelOutputs, RowRange, make_block, sample_mask
 from excir_dask.lake.cache import CachedRows
 from excir_dask.lake.filter import RowFilter
@@ -175,7 +175,7 @@ def read_columns(readers: Sequence[FragmentReader], names: Sequence[str]) -> lis
 def series_to_float64(series: Any, name: str, part: str) -> Floats:
     """A frame's column as float64."""
     try:
-        values: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        values = series_values(series)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"column '{name}' of {part} has dtype {series.dtype} but contains values that are not numbers: {error}"

@@ -38,6 +38,8 @@ class Column:
     """holds categories: strings, or a dictionary"""
     encrypted: bool = False
     """in at least one file, which makes it unusable"""
+    unit: str | None = None
+    """of a time as a number, such as "days since 1970-01-01"; None for other columns"""
 
 
 def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
@@ -55,10 +57,13 @@ def describe_columns(snapshot: Snapshot) -> dict[str, Column]:
             for number in types.get(name, ())
         )
         columns[name] = replace(describe(name, kind), conflicts=both, key=True)
+    for file in snapshot.files:  # a table's log has times as text
+        for name in (name for name, value in file.constants if isinstance(value, str) and name in columns):
+            columns[name] = replace(columns[name], unit=None)
     for name, files in _encrypted_columns(snapshot).items():
         others = f" and {count(len(files) - 1, 'more file')}" if len(files) > 1 else ""
         reason = f"encrypted in {files[0]}{others}; write a copy without encryption, or leave the column out"
-        columns[name] = replace(columns[name], unusable=reason, elements=None, text=False, encrypted=True)
+        columns[name] = replace(columns[name], unusable=reason, elements=None, text=False, encrypted=True, unit=None)
     return columns
 
 
@@ -82,7 +87,9 @@ def _encrypted_columns(snapshot: Snapshot) -> dict[str, list[str]]:
 
 def describe(name: str, kind: pa.DataType) -> Column:
     """A column that has one type everywhere."""
-    return Column(name, (str(kind),), _not_a_number(kind), elements=_elements(kind), text=_is_text(kind))
+    return Column(
+        name, (str(kind),), _not_a_number(kind), elements=_elements(kind), text=_is_text(kind), unit=_unit(kind)
+    )
 
 
 def _first(snapshot: Snapshot, schema: int) -> LakeFile:
@@ -93,6 +100,7 @@ def _column(name: str, by_schema: Mapping[int, list[pa.DataType]], first_file: M
     types = [kind for kinds in by_schema.values() for kind in kinds]
     filled = [kind for kind in types if not pt.is_null(kind)]
     usable = [kind for kind in filled if _not_a_number(kind) is None] or [kind for kind in filled if _is_text(kind)]
+    usable = usable or [kind for kind in filled if _unit(kind) is not None]
     # files must agree: a number, a vector of some length, or categories
     others = [kind for kind in filled if usable and _family(kind) != _family(usable[0])]
     names = tuple(dict.fromkeys(str(kind) for kind in types))
@@ -142,7 +150,20 @@ def _family(kind: pa.DataType) -> tuple[str | None, int | None]:
     """What files must agree on; equal for types that can be mixed."""
     if _is_text(kind):
         return "text", None
+    if (unit := _unit(kind)) is not None:
+        return unit, None
     return None if _not_a_number(kind) is None else str(kind), _elements(kind)
+
+
+def _unit(kind: pa.DataType) -> str | None:
+    """What a time counts as a number; None for other types."""
+    if pt.is_timestamp(kind):
+        return "seconds since 1970-01-01" + (" UTC" if kind.tz else "")
+    if pt.is_date(kind):
+        return "days since 1970-01-01"
+    if pt.is_time(kind):
+        return "seconds since midnight"
+    return "seconds" if pt.is_duration(kind) else None
 
 
 def _is_text(kind: pa.DataType) -> bool:

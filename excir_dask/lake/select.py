@@ -57,6 +57,7 @@ def select(
     any_type: Collection[str] = (),
     model_outputs: int = 0,
     by: Sequence[str] = (),
+    times: bool = False,
 ) -> Selection:
     """Choose the columns to read; raise if one that was asked for cannot be used.
 
@@ -81,6 +82,8 @@ def select(
         Number of its outputs.
     by : sequence of str
         Columns whose values are the segments; they may be features too.
+    times : bool
+        Use dates, timestamps, times of day and durations as features too, as numbers.
     """
     check_by(columns, by)
     single = _single_columns(columns)
@@ -97,11 +100,14 @@ def select(
     for name in wanted:
         column = single[name]
         as_categories = indicators and column.text
+        as_time = times and column.unit is not None
         if name in by_name or (column.conflicts and (as_categories or column.unusable is None)):
-            _require(single, name, "features", categories=as_categories)
+            _require(single, name, "features", categories=as_categories, times=as_time)
         if as_categories:
             categoricals.append(name)
-        elif column.unusable is not None:
+        elif as_time and column.conflicts:
+            left_out[name] = column.conflicts[0]
+        elif column.unusable is not None and not as_time:
             left_out[name] = column.unusable
         else:
             chosen.append(name)
@@ -117,7 +123,7 @@ def select(
         tuple(outputs),
         weight,
         left_out,
-        converted={name: " and ".join(columns[name].types) for name in read if columns[name].types != ("double",)},
+        converted={name: _stored(columns[name]) for name in read if columns[name].types != ("double",)},
         vectors=origins,
         categoricals=tuple(categoricals),
         model_columns=tuple(model_columns),
@@ -126,6 +132,11 @@ def select(
         by=tuple(by),
         widest=max((columns[column].elements or 1 for column, _ in origins.values()), default=1),
     )
+
+
+def _stored(column: Column) -> str:
+    """The types that a column has in files, and what it counts if it is a time."""
+    return " and ".join(column.types) + (f", in {column.unit}" if column.unit else "")
 
 
 def _single_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
@@ -167,7 +178,9 @@ def _origin(columns: Mapping[str, Column], element: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _require(columns: Mapping[str, Column], name: str, role: str, categories: bool = False) -> None:
+def _require(
+    columns: Mapping[str, Column], name: str, role: str, categories: bool = False, times: bool = False
+) -> None:
     """Raise if a column cannot be used as a number, or as categories."""
     if name not in columns:
         raise SchemaError(f"column '{name}' ({role}) is not in the lake{nearest(name, columns)}")
@@ -183,7 +196,7 @@ def _require(columns: Mapping[str, Column], name: str, role: str, categories: bo
             f"column '{name}' ({role}) is {' and '.join(column.types)}: text or categories, not a number; write "
             + ("it as numbers, such as margins, or 0 and 1" if role == "output" else "one number per row")
         )
-    if column.unusable and not (categories and column.text):
+    if column.unusable and not times and not (categories and column.text):
         raise SchemaError(f"column '{name}' ({role}) is {' and '.join(column.types)}: {column.unusable}")
 
 

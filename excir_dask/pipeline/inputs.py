@@ -204,6 +204,7 @@ def _select_scored(columns: Mapping[str, Column], outputs: Outputs, options: Exp
             options.features,
             indicators=indicators,
             by=by_columns(options),
+            times=True,
         )
     check_codes(model, {name: column.text for name, column in columns.items()})
     selection = select(
@@ -216,6 +217,7 @@ def _select_scored(columns: Mapping[str, Column], outputs: Outputs, options: Exp
         any_type=columns_of_any_type(model),
         model_outputs=CALLABLE_OUTPUTS if model.names is None else len(model.names),
         by=by_columns(options),
+        times=model.columns is not None or options.features is not None,
     )
     if model.columns is None:  # what is explained must not change what the model sees
         return replace(selection, model_columns=select(columns, (), options.weights, None).features)

@@ -81,7 +81,7 @@ def preview(lake: str, options: ExplainOptions) -> Preview:
     problem: LakeError | None = None
     try:
         where = None if options.where is None else bind(options.where, columns, partial(column_types, snapshot))
-        selection = select(columns, outputs, options.weights, options.features, by=by_columns(options))
+        selection = select(columns, outputs, options.weights, options.features, by=by_columns(options), times=True)
     except SchemaError as error:
         problem = error
     if selection is not None and snapshot.rows:

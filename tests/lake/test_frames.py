@@ -117,13 +117,17 @@ def test_long_doubles_are_numbers():
 WHOLE = plain()["whole"]
 
 
+TIMES = {
+    "datetime": pd.date_range("2024", periods=ROWS),
+    "zoned": pd.date_range("2024", periods=ROWS, tz="UTC"),
+    "arrow time": pd.Series(pd.date_range("2024", periods=ROWS)).astype("timestamp[us][pyarrow]"),
+    "arrow date": pd.Series(pd.date_range("2024", periods=ROWS)).astype(pd.ArrowDtype(pa.date32())),
+    "timedelta": pd.to_timedelta(WHOLE, unit="s"),
+    "arrow duration": pd.to_timedelta(WHOLE, unit="s").astype("duration[ns][pyarrow]"),
+}
+
+
 OTHER = {
-    "datetime": (pd.date_range("2024", periods=ROWS), "a time"),
-    "zoned": (pd.date_range("2024", periods=ROWS, tz="UTC"), "a time"),
-    "arrow time": (pd.Series(pd.date_range("2024", periods=ROWS)).astype("timestamp[us][pyarrow]"), "a time"),
-    "arrow date": (pd.Series(pd.date_range("2024", periods=ROWS)).astype(pd.ArrowDtype(pa.date32())), "a time"),
-    "timedelta": (pd.to_timedelta(WHOLE, unit="s"), "a time"),
-    "arrow duration": (pd.to_timedelta(WHOLE, unit="s").astype("duration[ns][pyarrow]"), "a time"),
     "text": (WHOLE.astype("string"), "text or categories"),
     "arrow text": (WHOLE.astype(str).astype("string[pyarrow]"), "text or categories"),
     "text as objects": (np.array([*("ab" * 29), None, "c"], dtype=object), "text or categories"),
@@ -135,6 +139,28 @@ OTHER = {
     "complex": (WHOLE + 1j, "of dtype complex128"),
     "periods": (pd.period_range("2024", periods=ROWS, freq="D"), "of dtype period"),
 }
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_are_features_and_neither_outputs_nor_weights(kind):
+    frame = plain().assign(x=TIMES[kind])
+    whole = WHOLE if kind in ("timedelta", "arrow duration") else np.arange(ROWS)
+    for lake in (frame, dd.from_pandas(frame, npartitions=2)):
+        assert cir(lake) == pytest.approx(cir(plain().assign(x=whole)), abs=1e-9)
+    assert ", in " in explain(frame, output="pred").facts.converted["x"]
+    with pytest.raises(SchemaError, match=r"column 'x' \(output\).*a time"):
+        cir(frame, output="x")
+    with pytest.raises(SchemaError, match=r"column 'x' \(weights\).*a time"):
+        cir(frame, weights="x")
+
+
+def test_dates_and_times_that_are_objects_are_features():
+    moments = pd.Series(pd.date_range("2024-01-01", periods=ROWS, freq="25h"))
+    frame = plain().assign(day=moments.dt.date, clock=moments.dt.time)
+    frame.loc[:2, "day"] = None
+    found = explain(frame, output="pred")
+    assert found.features.set_index("feature").loc["day", "missing"] == 3
+    assert found.facts.converted["clock"] == "time64[us], in seconds since midnight"
 
 
 @pytest.mark.parametrize("kind", OTHER)

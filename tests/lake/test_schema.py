@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +12,7 @@ from lakes import cir, columns, numbers, write
 from excir_dask import explain
 from excir_dask.errors import SchemaError
 from excir_dask.lake.schema import conflicts
+from excir_dask.render.text.notes import notes
 
 ROWS = 40
 
@@ -130,12 +130,55 @@ def test_a_column_that_is_null_in_every_file_is_left_out_with_a_reason(tmp_path)
     assert "empty in every file" in explain(tmp_path, output="pred").facts.left_out["x"]
 
 
+DAY_MS = 86_400_000
+
+TIMES = {
+    pa.date32(): (1, "days since 1970-01-01"),
+    pa.date64(): (DAY_MS, "days since 1970-01-01"),
+    pa.timestamp("s"): (1, "seconds since 1970-01-01"),
+    pa.timestamp("ms"): (1000, "seconds since 1970-01-01"),
+    pa.timestamp("us"): (10**6, "seconds since 1970-01-01"),
+    pa.timestamp("ns"): (10**9, "seconds since 1970-01-01"),
+    pa.timestamp("us", "Europe/Berlin"): (10**6, "seconds since 1970-01-01 UTC"),
+    pa.time32("s"): (1, "seconds since midnight"),
+    pa.time32("ms"): (1000, "seconds since midnight"),
+    pa.time64("us"): (10**6, "seconds since midnight"),
+    pa.time64("ns"): (10**9, "seconds since midnight"),
+    pa.duration("ms"): (1000, "seconds"),
+    pa.duration("ns"): (10**9, "seconds"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES, ids=str)
+def test_times_are_explained_as_numbers_whose_unit_is_told(tmp_path, kind):
+    per, unit = TIMES[kind]
+    values = [None, *(int(value) * per for value in VALUES[1:])]
+    whole = pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64())
+    write(tmp_path / "times" / "0.parquet", with_column("x", whole.cast(kind)))
+    write(tmp_path / "plain" / "0.parquet", with_column("x", pa.array([np.nan, *VALUES[1:].astype(float)])))
+    found, plain = (explain(tmp_path / lake, output="pred") for lake in ("times", "plain"))
+    columns = ["feature", "cir", "center", "n", "missing"]
+    assert found.features[columns].equals(plain.features[columns])
+    assert found.facts.converted["x"].endswith(f", in {unit}")
+    assert f"explained as {unit}: x" in notes(found)
+    for role in ("output", "weights"):
+        with pytest.raises(SchemaError, match=rf"column 'x' \({role}\).*a time.*seconds since"):
+            cir(tmp_path / "times", **{role: "x"})
+
+
+def test_units_of_times_may_differ_between_files_and_kinds_may_not(tmp_path):
+    write(tmp_path / "0.parquet", with_column("x", pa.array(range(ROWS), pa.timestamp("ms"))))
+    write(tmp_path / "1.parquet", with_column("x", pa.array(range(ROWS), pa.timestamp("us")), seed=1))
+    assert explain(tmp_path, output="pred").facts.converted == {
+        "x": "timestamp[ms] and timestamp[us], in seconds since 1970-01-01"
+    }
+    write(tmp_path / "2.parquet", with_column("x", pa.array(range(ROWS), pa.date32()), seed=2))
+    assert "cast it" in explain(tmp_path, output="pred").facts.left_out["x"]
+    with pytest.raises(SchemaError, match=r"column 'x' is date32\[day\] in 2\.parquet"):
+        cir(tmp_path, features=["x", "a"])
+
+
 OTHER = {
-    "timestamp": (pa.array([datetime.datetime(2024, 1, 1)] * ROWS, pa.timestamp("us")), "a time", "seconds since"),
-    "zoned": (pa.array([datetime.datetime(2024, 1, 1)] * ROWS, pa.timestamp("us", "UTC")), "a time", "seconds since"),
-    "date": (pa.array([datetime.date(2024, 1, 1)] * ROWS), "a time", "seconds since"),
-    "clock": (pa.array([datetime.time(1)] * ROWS), "a time", "seconds since"),
-    "duration": (pa.array([datetime.timedelta(1)] * ROWS), "a time", "seconds since"),
     "string": (pa.array(["x"] * ROWS), "text or categories", "encode it"),
     "large": (pa.array(["x"] * ROWS, pa.large_string()), "text or categories", "encode it"),
     "view": (pa.array(["x"] * ROWS, pa.string_view()), "text or categories", "encode it"),

@@ -154,8 +154,14 @@ def columns(explanation: Explanation) -> list[tuple[str, str, str]]:
     facts = explanation.facts
     return [
         *((name, "left out", reason) for name, reason in sorted(facts.left_out.items())),
-        *((name, "converted", f"from {kinds} to double") for name, kinds in sorted(facts.converted.items())),
+        *((name, "converted", _converted(kinds)) for name, kinds in sorted(facts.converted.items())),
     ]
+
+
+def _converted(kinds: str) -> str:
+    """From which types, and in which unit if it is a time."""
+    types, mark, unit = kinds.partition(", in ")
+    return f"from {types} to double{mark}{unit}"
 
 
 def quality(explanation: Explanation) -> list[tuple[str, str]]:

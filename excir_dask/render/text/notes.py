@@ -76,7 +76,7 @@ def other_notes(explanation: Explanation) -> list[str]:
         found.append(f"{count(rows.without_output, 'row')} without an output dropped")
     if rows.without_weight:
         found.append(f"{count(rows.without_weight, 'row')} with a missing or zero weight dropped")
-    found += _left_out(explanation)
+    found += [*_left_out(explanation), *_times(explanation)]
     bound = explanation.features["center_bound"].max()
     if bound > EXACT:
         found.append(f"approximate centres changed no score by more than {bound:.1g} (certified)")
@@ -107,6 +107,15 @@ def _left_out(explanation: Explanation) -> list[str]:
         for what, names in (("non-numeric", others), ("encrypted", encrypted))
         if names
     ]
+
+
+def _times(explanation: Explanation) -> list[str]:
+    """Times that were explained as numbers, by unit."""
+    units: dict[str, list[str]] = {}
+    for name, kinds in explanation.facts.converted.items():
+        if unit := kinds.partition(", in ")[2]:
+            units.setdefault(unit, []).append(name)
+    return [f"explained as {unit}: {listed(names)}" for unit, names in units.items()]
 
 
 def _sample(explanation: Explanation) -> list[str]:
